@@ -1,0 +1,51 @@
+# Every target sets up what it needs; see README.md. Runs on Debian or Ubuntu with python3 (3.11 or newer).
+
+PYTHON ?= python3
+BIN := .venv/bin
+SETUP := .venv/.installed
+SOURCES := src roles lab tests tools inventory deploy.py rollback.py
+
+.PHONY: help setup demo test lint format clean lock
+
+help:
+	@echo "make setup   the virtual environment, from the locked, hashed packages"
+	@echo "make demo    the whole story on four real systemd hosts on this machine (root)"
+	@echo "make test    unit and lab tests (the lab needs root and Linux)"
+	@echo "make lint    ruff and mypy"
+	@echo "make clean   end the labs and remove everything that was built"
+
+setup: $(SETUP)
+
+$(SETUP): locks/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version.split()[0])'
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { apt-get update -qq && apt-get install -y -qq python3-venv; }
+	@rm -rf .venv && $(PYTHON) -m venv .venv
+	@echo "installing the locked packages"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement locks/dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: setup
+	@$(BIN)/python -m lab.demo
+
+test: setup
+	@$(BIN)/python -m pytest
+
+lint: setup
+	@$(BIN)/ruff check $(SOURCES)
+	@$(BIN)/ruff format --check $(SOURCES)
+	@$(BIN)/mypy
+
+format: setup
+	@$(BIN)/ruff check --fix-only --quiet $(SOURCES)
+	@$(BIN)/ruff format $(SOURCES)
+
+# After a change of the dependencies in pyproject.toml.
+lock:
+	@$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --quiet --output-file locks/dev.txt
+
+clean:
+	@if [ -x $(BIN)/python ] && [ -d .lab ]; then $(BIN)/python -m lab down --all; fi
+	@rm -rf .lab .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,23 @@
+"""The main job: bring every host to the release the settings describe, or leave it as it was.
+
+pyinfra inventory/prod.py deploy.py --dry --diff     what would change, and why
+pyinfra inventory/prod.py deploy.py                  roll it out, wave by wave
+"""
+
+from pyinfra import host
+
+from roles import cuda, model, preflight, service, sglang, waves
+
+fleet = preflight.look()
+
+for wave in host.loop(fleet.waves):
+    if fleet.works_in(host.name, wave):
+        cuda.install(fleet=fleet, wave=wave)
+        sglang.install(fleet=fleet, wave=wave)
+        model.check(fleet=fleet, wave=wave)
+        service.stage(fleet=fleet, wave=wave)
+        service.activate(fleet=fleet, wave=wave)
+    waves.close(fleet=fleet, wave=wave)
+
+service.settle(fleet=fleet)
+waves.verdict(fleet=fleet)

@@ -1,0 +1,1 @@
+"""What happens on hosts: the only code that touches them, through pyinfra."""

@@ -1,0 +1,150 @@
+"""Look at every host once, refuse what cannot work, show what would change."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gevent.lock import RLock
+from gevent.pool import Pool
+from pyinfra.api import State
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.context import ctx_state
+
+from roles.connection import Connection
+from roles.fleet import Fleet
+from roles.terminal import heading, hush, show
+from roles.wanted import Wanted, want
+from sglang_fleet.checks import Refusal, check
+from sglang_fleet.observe import HostState, ProbeUnreadable, parse
+from sglang_fleet.plan import make_plan
+from sglang_fleet.problems import Problem, render
+from sglang_fleet.report import plan_lines
+from sglang_fleet.rollout import Outcome, Rollout, waves
+
+_lock = RLock()
+_fleets: dict[int, Fleet] = {}
+_UNORDERED = {
+    "--serial": "hosts would run one after another, past the waves",
+    "--no-wait": "a later wave would not wait for the one before it",
+}
+
+
+def look() -> Fleet:
+    """The run's one look at the fleet; the first host that asks does it for all of them.
+
+    Raises:
+        PyinfraError: the YAML has errors; they have all been shown, and nothing was changed.
+    """
+    state = ctx_state.get()
+    with _lock:
+        if id(state) not in _fleets:
+            _fleets[id(state)] = Fleet(state, Path(state.cwd or "."))
+            _refuse_unordered()
+            hush()
+            _look_at_all(_fleets[id(state)])
+        return _fleets[id(state)]
+
+
+def _refuse_unordered() -> None:
+    for option, reason in _UNORDERED.items():
+        if option in sys.argv:
+            raise PyinfraError(f"{option} cannot be used here: {reason}. Nothing was changed.")
+
+
+def _look_at_all(fleet: Fleet) -> None:
+    state = fleet.state
+    wanted = want(
+        folder=fleet.folder,
+        hosts={host.name: host.groups for host in state.inventory if host.name in set(fleet.hosts)},
+        overrides=state.inventory.get_override_data(),
+    )
+    active = {host.name for host in state.active_hosts}
+    asked = [host for host in fleet.hosts if host in active and host in wanted.deployments]
+    seen, refusals = _probe_all(fleet, wanted, asked)
+    _plan_all(fleet, wanted, seen, refusals)
+    unreachable = [host for host in fleet.hosts if host not in active]
+    for host in unreachable:
+        fleet.end(host, Outcome.UNREACHABLE, reason="no connection could be made")
+    for host, reasons in refusals.items():
+        fleet.end(host, Outcome.REFUSED, reason="; ".join(reason.what for reason in reasons))
+    _show_plan(fleet, refusals, unreachable)
+    _fail(state, [*unreachable, *refusals])
+    if wanted.problems:
+        _show_problems(wanted.problems)
+        raise PyinfraError(f"{len(wanted.problems)} errors in the settings, listed above. Nothing was changed.")
+
+
+def _probe_all(
+    fleet: Fleet, wanted: Wanted, asked: Sequence[str]
+) -> tuple[dict[str, HostState], dict[str, Sequence[Refusal]]]:
+    for name in asked:
+        fleet.connections[name] = Connection(fleet.state, fleet.state.inventory.get_host(name))
+    pool = Pool(fleet.state.config.PARALLEL or None)
+    answers = pool.map(lambda name: _probe(fleet.connections[name], wanted.probe_request(name)), asked)
+    seen: dict[str, HostState] = {}
+    refusals: dict[str, Sequence[Refusal]] = {}
+    for name, answer in zip(asked, answers, strict=True):
+        if isinstance(answer, Refusal):
+            refusals[name] = (answer,)
+            continue
+        seen[name] = answer
+        found = check(deployment=wanted.deployments[name], releases=wanted.releases[name], state=answer)
+        if found:
+            refusals[name] = found
+    return seen, refusals
+
+
+def _probe(connection: Connection, request: Mapping[str, Any]) -> HostState | Refusal:
+    answer = connection.probe(request)
+    if not answer.ok:
+        said = answer.lost or " ".join(answer.errors[-2:]) or "it ended with an error"
+        return Refusal(f"the probe failed: {said}", "python3 and, without root, passwordless sudo are needed there")
+    try:
+        return parse(answer.output)
+    except ProbeUnreadable as error:
+        return Refusal(f"the probe's answer cannot be read: {error}", "run again; if it stays so, report it")
+
+
+def _plan_all(
+    fleet: Fleet, wanted: Wanted, seen: Mapping[str, HostState], refusals: Mapping[str, Sequence[Refusal]]
+) -> None:
+    fleet.deployments, fleet.releases = wanted.deployments, wanted.releases
+    fleet.secret_values = wanted.secret_values
+    settings = next((wanted.deployments[host].rollout for host in fleet.hosts if host in wanted.deployments), None)
+    if settings is not None:
+        fleet.rollout = Rollout(
+            waves=waves(fleet.hosts, settings.targets(len(fleet.hosts))),
+            budget=settings.budget(len(fleet.hosts)),
+            on_failure=settings.on_failure,
+        )
+    for host, state in seen.items():
+        if host in refusals:
+            continue
+        plan = make_plan(host=host, releases=wanted.releases[host], state=state, secrets=wanted.secret_values)
+        fleet.plans[host] = plan
+        if plan.nothing_to_do:
+            fleet.end(host, Outcome.UNCHANGED)
+
+
+def _show_plan(fleet: Fleet, refusals: Mapping[str, Sequence[Refusal]], unreachable: Sequence[str]) -> None:
+    heading("What would change" if fleet.busy else "Plan")
+    show(
+        plan_lines(
+            plans=fleet.plans,
+            refusals=refusals,
+            unreachable=unreachable,
+            waves=fleet.waves,
+            full=bool(fleet.state.config.DIFF),
+        )
+    )
+
+
+def _show_problems(problems: Sequence[Problem]) -> None:
+    heading("Errors in the settings")
+    show(render(problems).splitlines())
+
+
+def _fail(state: State, hosts: Sequence[str]) -> None:
+    """Make pyinfra's exit status tell of hosts that take no part; it reads this set when it exits."""
+    state.failed_hosts.update(state.inventory.get_host(name) for name in hosts)

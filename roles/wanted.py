@@ -1,0 +1,108 @@
+"""What the settings ask for, host by host: specs, secrets, releases, and what to ask the probe."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sglang_fleet.problems import Problem
+from sglang_fleet.release import Release, cuda_wheels_home, make_release, venv_identity
+from sglang_fleet.render import STATE
+from sglang_fleet.secret_values import SecretUnavailable, fingerprint, read_secret
+from sglang_fleet.spec import Deployment, load
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The wanted state of every host whose settings hold, and the problems of the others."""
+
+    deployments: Mapping[str, Deployment]
+    releases: Mapping[str, tuple[Release, ...]]
+    problems: Sequence[Problem]
+    secret_values: tuple[str, ...]
+
+    def probe_request(self, host: str) -> dict[str, Any]:
+        """What the probe has to look for on a host."""
+        deployment = self.deployments[host]
+        services = deployment.services
+        return {
+            "state": STATE,
+            "services": {
+                name: {"unit": service.unit_name, "port": service.args.port, "gpus": service.gpus}
+                for name, service in services.items()
+            },
+            "models": sorted({s.args.model_path for s in services.values() if s.args.model_path.startswith("/")}),
+            "cuda": {"version": deployment.cuda.version, "home": self.releases[host][0].places.cuda_home},
+            "users": sorted({service.user for service in services.values()}),
+            "pythons": [deployment.sglang.python],
+        }
+
+
+def want(*, folder: Path, hosts: Mapping[str, Sequence[str]], overrides: Mapping[str, object]) -> Wanted:
+    """Read the settings of all hosts; every error of every host is in `problems`."""
+    loaded = load(folder=folder, hosts=hosts, overrides=overrides)
+    problems = list(loaded.problems)
+    made: dict[int, tuple[Release, ...] | None] = {}
+    values: set[str] = set()
+    for host, deployment in loaded.deployments.items():
+        if id(deployment) not in made:
+            made[id(deployment)] = _releases(folder, host, deployment, problems, values)
+    usable = {host: spec for host, spec in loaded.deployments.items() if made[id(spec)]}
+    return Wanted(
+        deployments=usable,
+        releases={host: made[id(spec)] or () for host, spec in usable.items()},
+        problems=problems,
+        secret_values=tuple(values),
+    )
+
+
+def requirements_text(folder: Path, path: str) -> str:
+    """A lock file's text; the spec has checked that it is there."""
+    return (folder / path).read_text(encoding="utf-8")
+
+
+def cuda_home(folder: Path, deployment: Deployment) -> str:
+    """Where the toolkit stands on the host: a versioned path, whatever its source."""
+    cuda = deployment.cuda
+    if cuda.source == "wheels" and cuda.requirements is not None:
+        return cuda_wheels_home(requirements_text(folder, cuda.requirements))[1]
+    return cuda.home_path
+
+
+def _releases(
+    folder: Path, host: str, deployment: Deployment, problems: list[Problem], values: set[str]
+) -> tuple[Release, ...] | None:
+    sglang = deployment.sglang
+    venv_id = venv_identity(requirements=requirements_text(folder, sglang.requirements), python=sglang.python)
+    releases = []
+    failed = False
+    for name, service in deployment.services.items():
+        secrets: dict[str, str] = {}
+        for key, source in service.secrets.items():
+            try:
+                secrets[key] = read_secret(source, folder=folder)
+            except SecretUnavailable as error:
+                failed = True
+                problems.append(
+                    Problem(
+                        file=None,
+                        line=None,
+                        key=f"services.{name}.secrets.{key}",
+                        message=str(error),
+                        fix=error.fix,
+                        hosts=(host,),
+                    )
+                )
+        values |= set(secrets.values())
+        if not failed:
+            releases.append(
+                make_release(
+                    service=service,
+                    version=sglang.version,
+                    venv_id=venv_id,
+                    cuda_home=cuda_home(folder, deployment),
+                    secrets=secrets,
+                    fingerprints={key: fingerprint(key, value) for key, value in secrets.items()},
+                )
+            )
+    return None if failed else tuple(releases)

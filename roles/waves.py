@@ -1,0 +1,58 @@
+"""Between the waves, and at the end: judge, stop, and say how each host ended."""
+
+from collections.abc import Generator
+
+from pyinfra import host as current_host
+from pyinfra.api import FunctionCommand, Host, State, deploy, operation
+
+from roles.fleet import Fleet
+from roles.terminal import heading, show
+from sglang_fleet.report import names, verdict_lines
+from sglang_fleet.rollout import Wave
+
+
+@deploy("Waves")
+def close(fleet: Fleet, wave: Wave) -> None:
+    """Judge the wave once all its hosts have ended; also keeps pyinfra from starting the next wave's work early."""
+    if current_host.name in fleet.busy:
+        _close(name=f"{wave} is over", fleet=fleet, wave=wave)
+
+
+@deploy("Waves")
+def verdict(fleet: Fleet) -> None:
+    """Say how every host ended; the exit status is 0 only when each is where it should be."""
+    if current_host.name in fleet.busy:
+        _verdict(name="verdict", fleet=fleet)
+
+
+@operation()
+def _close(fleet: Fleet, wave: Wave) -> Generator[FunctionCommand, None, None]:
+    yield FunctionCommand(_judge, (fleet, wave), {})
+
+
+@operation()
+def _verdict(fleet: Fleet) -> Generator[FunctionCommand, None, None]:
+    yield FunctionCommand(_tell, (fleet,), {})
+
+
+def _judge(state: State, host: Host, fleet: Fleet, wave: Wave) -> bool:
+    del state
+    if host.name != fleet.busy[0]:
+        return True  # one host speaks for all
+    already_stopped = fleet.rollout.stopped_after
+    fleet.rollout.close(wave)
+    if fleet.rollout.stopped_after and not already_stopped:
+        bad = [name for name in fleet.hosts if name in fleet.rollout.bad_hosts()]
+        show([f"stopped after {wave}: {names(bad)} did not reach the release, the budget is {fleet.rollout.budget}"])
+    return True
+
+
+def _tell(state: State, host: Host, fleet: Fleet) -> bool:
+    if host.name != fleet.busy[0]:
+        return True
+    fleet.rollout.finish()
+    heading("How each host ended")
+    show(verdict_lines(fleet.rollout, hosts=fleet.hosts))
+    bad = fleet.rollout.bad_hosts()
+    state.failed_hosts.update(state.inventory.get_host(name) for name in bad)
+    return True

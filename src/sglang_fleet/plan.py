@@ -1,0 +1,168 @@
+"""What has to happen on one host: a pure function of what is wanted and what the probe saw."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from sglang_fleet.difference import readable, unified
+from sglang_fleet.observe import HostState, ServiceState, Unknown
+from sglang_fleet.release import Release
+
+
+class Step(Enum):
+    """A role's work on a host; a host goes through its steps in this order."""
+
+    ACCOUNT = "account"
+    CUDA = "cuda"
+    VENV = "venv"
+    STAGE = "stage"
+    ACTIVATE = "activate"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceChange:
+    """What one service needs: whether to stage and to activate its release, why, and what differs."""
+
+    release: Release
+    stage: bool
+    activate: bool
+    why: str
+    before: str
+    difference: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HostPlan:
+    """What one host needs; nothing at all when it is converged.
+
+    Attributes:
+        account: the accounts to create.
+        cuda: why the toolkit has to be installed or verified; empty when it need not.
+        architectures: of the host's GPUs, as nvcc numbers them (`120`).
+        venvs: the ids of the venvs to build.
+    """
+
+    host: str
+    accounts: tuple[str, ...] = ()
+    cuda: str = ""
+    architectures: tuple[str, ...] = ()
+    venvs: tuple[str, ...] = ()
+    services: Mapping[str, ServiceChange] = field(default_factory=dict)
+
+    @property
+    def changes(self) -> Mapping[str, ServiceChange]:
+        """The services that have something to do."""
+        return {name: change for name, change in self.services.items() if change.stage or change.activate}
+
+    @property
+    def nothing_to_do(self) -> bool:
+        """Whether the host already is what the spec wants."""
+        return not (self.accounts or self.cuda or self.venvs or self.changes)
+
+
+def make_plan(*, host: str, releases: Sequence[Release], state: HostState, secrets: Sequence[str] = ()) -> HostPlan:
+    """Plan one host.
+
+    Args:
+        host: its name.
+        releases: what the spec wants, one release a service.
+        state: what the probe saw; `preflight.check` has found nothing UNKNOWN that matters here.
+        secrets: values to hide in the differences.
+    """
+    wanted_venvs = sorted({release.places.venv_id for release in releases})
+    users = sorted({release.user for release in releases})
+    return HostPlan(
+        host=host,
+        accounts=tuple(user for user in users if state.users.get(user) is None),
+        cuda="" if state.toolkit_verified is True else _why_cuda(state),
+        architectures=_architectures(state),
+        venvs=tuple(venv for venv in wanted_venvs if venv not in state.known_venvs()),
+        services={
+            release.service: _service_change(release, state.services[release.service], secrets) for release in releases
+        },
+    )
+
+
+def _architectures(state: HostState) -> tuple[str, ...]:
+    gpus = () if isinstance(state.gpus, Unknown) else state.gpus
+    return tuple(sorted({gpu.compute_cap.replace(".", "") for gpu in gpus if isinstance(gpu.compute_cap, str)}))
+
+
+def _why_cuda(state: HostState) -> str:
+    return "verify the toolkit" if state.toolkit.version else "install the toolkit"
+
+
+def _service_change(release: Release, state: ServiceState, secrets: Sequence[str]) -> ServiceChange:
+    why = why_activate(release, state)
+    return ServiceChange(
+        release=release,
+        stage=release.id not in state.known_releases(),
+        activate=bool(why),
+        why=why,
+        before=state.describe_installed(),
+        difference=tuple(_difference(release, state, secrets)) if why else (),
+    )
+
+
+def why_activate(release: Release, state: ServiceState) -> str:
+    """Why a service is not converged; empty when its running, proven release is the one wanted."""
+    wanted = release.text("unit").encode()
+    checks = (
+        (state.installed_bytes() is None, "not installed yet"),
+        (state.installed_release is None, "a unit written by hand is installed"),
+        (state.installed_release != release.id, "another release is installed"),
+        (state.installed_bytes() != wanted, "the installed unit was edited by hand"),
+        (bool(state.dropins), "drop-ins change the unit"),
+        (state.active != "active", f"the unit is {state.active}"),
+        (state.running_release != release.id, "the process still runs another release"),
+        (state.enabled != "enabled", "the unit is not enabled at boot"),
+        (release.id not in state.proven_releases(), "the running release was never proven"),
+    )
+    return next((why for holds, why in checks if holds), "")
+
+
+def _difference(release: Release, state: ServiceState, secrets: Sequence[str]) -> list[str]:
+    ids = [release.id, *([state.installed_release] if isinstance(state.installed_release, str) else [])]
+    before = state.installed_bytes() or b""
+    lines = unified(
+        before=readable(before),
+        after=release.text("unit"),
+        name=f"unit {release.unit_name}",
+        secrets=secrets,
+        releases=ids,
+    )
+    for dropin in state.dropins if not isinstance(state.dropins, Unknown) else ():
+        lines += unified(before=readable(dropin.text), after="", name=f"drop-in {dropin.path}", secrets=secrets)
+    lines += unified(
+        before=readable(state.environment or b""),
+        after=release.text("environment"),
+        name="environment",
+        secrets=secrets,
+        releases=ids,
+    )
+    lines += _venv_difference(release, state)
+    lines += _secrets_difference(release, state)
+    return lines
+
+
+def _venv_difference(release: Release, state: ServiceState) -> list[str]:
+    before = state.manifest.get("venv_id")
+    if before == release.places.venv_id:
+        return []
+    return [
+        f"--- venv{'' if before else ' (new)'}",
+        *([f"-{before}"] if before else []),
+        f"+{release.places.venv_id}",
+    ]
+
+
+def _secrets_difference(release: Release, state: ServiceState) -> list[str]:
+    before = dict(state.manifest.get("secrets") or {})
+    after = dict(release.fingerprints)
+    lines = [f"-{name}: •••" for name in sorted(before) if name not in after]
+    for name, print_ in sorted(after.items()):
+        if name not in before:
+            lines.append(f"+{name}: •••")
+        elif before[name] != print_:
+            lines += [f"-{name}: •••", f"+{name}: ••• (new value)"]
+    return ["--- secrets", *lines] if lines else []

@@ -1,0 +1,201 @@
+"""From a service's spec to the texts a release is made of: unit, environment, secret files.
+
+Pure and deterministic: the same spec gives the same bytes on every controller.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+
+from sglang_fleet.catalog import Argument, catalogue
+from sglang_fleet.spec.secrets import is_argument
+from sglang_fleet.spec.service import Service
+from sglang_fleet.systemd_text import environment_line, exec_word, path_word, unit_value
+
+STATE = "/var/lib/sglang-fleet"
+HOME = "/var/lib/sglang"
+CACHE = "/var/cache/sglang"
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+TEMPLATES = Path(__file__).parents[2] / "templates"
+
+RESTART_SECONDS = 10
+START_LIMIT_BURST = 5
+# SGLang waits 15 s for its schedulers after the drain, then kills them (measured on 0.5.23 with pp_size 2).
+STOP_MARGIN_SECONDS = 40
+
+# At start SGLang logs its whole server_args, keys included, at level INFO from these loggers.
+# Source: sglang 0.5.23, srt/entrypoints/engine.py; SGLANG_LOGGING_CONFIG_PATH, srt/utils.
+LOGGERS_THAT_PRINT_KEYS = ("sglang.srt.entrypoints.engine",)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where a release and what it needs stand on the host.
+
+    Attributes:
+        release: the release's id, or a placeholder while the id is being computed.
+        venv_id: the content address of the SGLang venv.
+        cuda_home: the versioned CUDA folder, never the movable `/usr/local/cuda`.
+    """
+
+    service: str
+    release: str
+    venv_id: str
+    cuda_home: str
+
+    @property
+    def release_folder(self) -> str:
+        """The release's own folder."""
+        return f"{STATE}/services/{self.service}/releases/{self.release}"
+
+    @property
+    def venv(self) -> str:
+        """The immutable SGLang venv."""
+        return f"{STATE}/venvs/{self.venv_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedFile:
+    """One file of a release: its name, its text, who may read it."""
+
+    name: str
+    text: str
+    mode: str = "0644"
+    owner: str = "root"
+
+
+def render(*, service: Service, version: str, places: Places, secrets: Mapping[str, str]) -> tuple[RenderedFile, ...]:
+    """Every file of one release.
+
+    Args:
+        service: the service's spec.
+        version: the SGLang release, for its flags.
+        places: where things stand on the host.
+        secrets: the secrets' values by name; they reach only the files whose mode keeps others out.
+    """
+    arguments = {key: value for key, value in secrets.items() if is_argument(key)}
+    variables = {key: value for key, value in secrets.items() if not is_argument(key)}
+    files = [
+        RenderedFile("unit", unit_text(service, version=version, places=places)),
+        RenderedFile("environment", environment_text(service, places), mode="0600"),
+    ]
+    if variables:
+        lines = [environment_line(key, value) for key, value in sorted(variables.items())]
+        files.append(RenderedFile("environment.secret", "\n".join(lines) + "\n", mode="0600"))
+    if arguments:
+        config = {key.replace("_", "-"): value for key, value in sorted(arguments.items())}
+        # A JSON string is a YAML double-quoted scalar, whatever stands in it.
+        text = "".join(f"{key}: {json.dumps(value)}\n" for key, value in config.items())
+        files.append(RenderedFile("secrets.yaml", text, mode="0400", owner=service.user))
+        files.append(RenderedFile("logging.json", logging_text()))
+    return tuple(files)
+
+
+def command_words(service: Service, *, version: str, venv: str, release_folder: str) -> list[list[str]]:
+    """ExecStart's words: the command, then one list for each option with its values."""
+    known = catalogue(version)
+    command = [f"{venv}/bin/python", "-m", "sglang.launch_server"]
+    options = [_option(known.find(key), value) for key, value in service.args.ordered()]
+    if any(is_argument(key) for key in service.secrets):
+        options.append(["--config", f"{release_folder}/secrets.yaml"])
+    options += [[word] for word in service.extra_args]
+    return [command, *[words for words in options if words]]
+
+
+def unit_text(service: Service, *, version: str, places: Places) -> str:
+    """The systemd unit, as it is installed."""
+    command, *options = command_words(service, version=version, venv=places.venv, release_folder=places.release_folder)
+    startup, drain = service.health.startup_deadline, service.health.drain
+    text: str = _template().render(
+        service=service.name,
+        release=places.release,
+        venv_id=places.venv_id,
+        description=unit_value(service.description or f"SGLang {service.name}"),
+        user=service.user,
+        working_directory=path_word(service.working_directory or f"{HOME}/{service.name}"),
+        release_folder=places.release_folder,
+        has_secret_environment=any(not is_argument(key) for key in service.secrets),
+        command=[exec_word(word) for word in command],
+        options=[[exec_word(word) for word in option] for option in options],
+        timeout_start=_seconds(startup),
+        timeout_stop=_seconds(drain + STOP_MARGIN_SECONDS),
+        restart_seconds=RESTART_SECONDS,
+        start_limit_burst=START_LIMIT_BURST,
+        start_limit_interval=_seconds((START_LIMIT_BURST + 1) * (startup + RESTART_SECONDS)),
+        limits=limits(service),
+        writable_paths=[path_word(path) for path in service.writable_paths],
+    )
+    return text
+
+
+def limits(service: Service) -> dict[str, int | str]:
+    """Resource limits by systemd's names; systemd's own defaults (8 MiB memlock, 1024 files) are too low."""
+    wanted = {
+        "LimitNOFILE": 1048576 if service.limits.nofile is None else service.limits.nofile,
+        "LimitMEMLOCK": "infinity" if service.limits.memlock is None else service.limits.memlock,
+        "LimitNPROC": service.limits.nproc,
+        "LimitCORE": service.limits.core,
+    }
+    return {name: value for name, value in wanted.items() if value is not None}
+
+
+def environment_text(service: Service, places: Places) -> str:
+    """The plain settings of the server's environment; the operator's own win over ours."""
+    cache_folder = f"{CACHE}/{service.name}/{places.venv_id}"
+    values = {
+        "PATH": f"{places.venv}/bin:{places.cuda_home}/bin:{SYSTEM_PATH}",
+        "CUDA_HOME": places.cuda_home,
+        "HOME": f"{HOME}/{service.name}",
+        "PYTHONUNBUFFERED": "1",
+        # Compiled kernels belong to one venv: an upgrade starts with an empty cache.
+        "XDG_CACHE_HOME": cache_folder,
+        "TRITON_CACHE_DIR": f"{cache_folder}/triton",
+        "TORCHINDUCTOR_CACHE_DIR": f"{cache_folder}/inductor",
+        "FLASHINFER_WORKSPACE_BASE": cache_folder,
+        "MAX_JOBS": "8",
+    }
+    if service.args.model_path.startswith("/"):
+        values["HF_HUB_OFFLINE"] = "1"
+    if service.gpus is not None:
+        values["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+        values["CUDA_VISIBLE_DEVICES"] = ",".join(str(index) for index in service.gpus)
+    if any(is_argument(key) for key in service.secrets):
+        values["SGLANG_LOGGING_CONFIG_PATH"] = f"{places.release_folder}/logging.json"
+    values |= service.nccl.environment() | dict(service.environment)
+    values["SGLANG_FLEET_RELEASE"] = places.release
+    return "".join(environment_line(key, value) + "\n" for key, value in values.items())
+
+
+def logging_text() -> str:
+    """A logging configuration that keeps the loggers which print keys from doing so."""
+    config = {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "loggers": {logger: {"level": "WARNING"} for logger in LOGGERS_THAT_PRINT_KEYS},
+    }
+    return json.dumps(config, indent=2) + "\n"
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 - the output is a systemd unit, whose escaping systemd_text.py does
+    )
+    return environment.get_template("sglang.service.j2")
+
+
+def _option(argument: Argument | None, value: object) -> list[str]:
+    return argument.render(value) if argument is not None else []
+
+
+def _seconds(value: float) -> str:
+    return f"{value:g}" if value < 1e6 else str(int(value))  # noqa: PLR2004 - where %g turns to exponents

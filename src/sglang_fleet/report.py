@@ -1,0 +1,111 @@
+"""The texts an operator reads: the plan with equal differences grouped, and the verdicts."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from sglang_fleet.checks import Refusal
+from sglang_fleet.plan import HostPlan, ServiceChange
+from sglang_fleet.rollout import Outcome, Rollout, Verdict, Wave
+
+_WIDTH = 78
+_JOURNAL_LINES = 12
+
+
+def plan_lines(
+    *,
+    plans: Mapping[str, HostPlan],
+    refusals: Mapping[str, Sequence[Refusal]],
+    unreachable: Sequence[str],
+    waves: Sequence[Wave],
+    full: bool,
+) -> list[str]:
+    """What a rollout would do.
+
+    Args:
+        plans: the hosts that may be changed, in the inventory's order.
+        refusals: why the others are left alone.
+        unreachable: the hosts that no connection was made to.
+        waves: the order of the rollout.
+        full: whole differences; otherwise only the lines that change.
+    """
+    busy = [host for host, plan in plans.items() if not plan.nothing_to_do]
+    idle = [host for host, plan in plans.items() if plan.nothing_to_do]
+    lines: list[str] = []
+    if busy:
+        lines += [f"{wave}: {names(wave.hosts)}" for wave in waves]
+        lines += _changes({host: plans[host] for host in busy}, full=full)
+    if idle:
+        lines += ["", f"nothing to do on {names(idle)}: the running, proven release is the one wanted"]
+    for host in unreachable:
+        lines += ["", f"{host}: not reached; it is left as it is and counts as failed"]
+    for host, reasons in refusals.items():
+        lines += ["", f"{host}: refused, left as it is"]
+        for reason in reasons:
+            lines += _wrapped("- " + reason.what, indent=2)
+            lines += _wrapped("fix: " + reason.fix, indent=4) if reason.fix else []
+    return lines
+
+
+def _changes(plans: Mapping[str, HostPlan], *, full: bool) -> list[str]:
+    lines: list[str] = []
+    first_with: dict[tuple[str, ...], tuple[str, list[str]]] = {}
+    for host, plan in plans.items():
+        for title, body in _host_changes(plan, full=full):
+            key = (title, *body)
+            first_with.setdefault(key, (title, []))[1].append(host)
+    for key, (title, hosts) in first_with.items():
+        lines += ["", f"{title} on {hosts[0]}"]
+        lines += [f"  {line}" for line in key[1:]]
+        if len(hosts) > 1:
+            lines += [f"{title} on {names(hosts[1:])}: as {hosts[0]}"]
+    return lines
+
+
+def _host_changes(plan: HostPlan, *, full: bool) -> Iterable[tuple[str, list[str]]]:
+    needs = [f"create the account {user}" for user in plan.accounts]
+    needs += [plan.cuda.replace("the toolkit", "the CUDA toolkit")] if plan.cuda else []
+    needs += [f"build the venv {venv}" for venv in plan.venvs]
+    if needs:
+        yield "before any service", [f"- {need}" for need in needs]
+    for name, change in plan.changes.items():
+        yield name, _service_lines(change, full=full)
+
+
+def _service_lines(change: ServiceChange, *, full: bool) -> list[str]:
+    head = f"release {change.release.id}, now {change.before}"
+    if not change.activate:
+        return [head, "stage the release's files again"]
+    shown = change.difference if full else _only_changes(change.difference)
+    return [head, f"because {change.why}", *shown]
+
+
+def _only_changes(difference: Sequence[str]) -> list[str]:
+    return [line for line in difference if line[:1] in "+-" and line.strip("+- ")]
+
+
+def verdict_lines(rollout: Rollout, *, hosts: Sequence[str]) -> list[str]:
+    """How a rollout ended, a line a host, and why for each that is not where it should be."""
+    width = max((len(host) for host in hosts), default=0)
+    lines: list[str] = []
+    for host in hosts:
+        verdict = rollout.verdicts.get(host, Verdict(Outcome.NOT_STARTED))
+        facts = [verdict.outcome.value.upper() if not verdict.outcome.good else verdict.outcome.value]
+        facts += [verdict.release] if verdict.release else []
+        facts += [f"{verdict.seconds:.0f} s"] if verdict.seconds is not None else []
+        lines.append(f"{host:<{width}}  {'  '.join(facts)}")
+        if not verdict.outcome.good:
+            lines += _wrapped(verdict.reason, indent=width + 2) if verdict.reason else []
+            lines += [f"{' ' * (width + 2)}| {line}" for line in verdict.journal[-_JOURNAL_LINES:]]
+    return lines
+
+
+def names(hosts: Sequence[str], *, most: int = 12) -> str:
+    """Hosts in a sentence, cut short when there are many."""
+    shown = ", ".join(hosts[:most])
+    return shown if len(hosts) <= most else f"{shown} and {len(hosts) - most} more"
+
+
+def _wrapped(text: str, *, indent: int) -> list[str]:
+    import textwrap  # noqa: PLC0415 - only where something went wrong
+
+    margin = " " * indent
+    return textwrap.wrap(text, _WIDTH, initial_indent=margin, subsequent_indent=margin + "  ", break_on_hyphens=False)
