@@ -60,7 +60,9 @@ def _look_at_all(fleet: Fleet) -> None:
         overrides=state.inventory.get_override_data(),
     )
     active = {host.name for host in state.active_hosts}
-    asked = [host for host in fleet.hosts if host in active and host in wanted.deployments]
+    asked = [host for host in fleet.hosts if host in active and wanted.releases.get(host)]
+    for host in active & {host for host, releases in wanted.releases.items() if not releases}:
+        fleet.end(host, Outcome.UNCHANGED)  # the settings give it no service
     seen, refusals = _probe_all(fleet, wanted, asked)
     _plan_all(fleet, wanted, seen, refusals)
     unreachable = [host for host in fleet.hosts if host not in active]
@@ -72,7 +74,7 @@ def _look_at_all(fleet: Fleet) -> None:
     _fail(state, [*unreachable, *refusals])
     if wanted.problems:
         _show_problems(wanted.problems)
-        raise PyinfraError(f"{len(wanted.problems)} errors in the settings, listed above. Nothing was changed.")
+        raise PyinfraError("The settings have errors, listed above. Nothing was changed.")
 
 
 def _probe_all(
@@ -128,16 +130,16 @@ def _plan_all(
 
 
 def _show_plan(fleet: Fleet, refusals: Mapping[str, Sequence[Refusal]], unreachable: Sequence[str]) -> None:
-    heading("What would change" if fleet.busy else "Plan")
-    show(
-        plan_lines(
-            plans=fleet.plans,
-            refusals=refusals,
-            unreachable=unreachable,
-            waves=fleet.waves,
-            full=bool(fleet.state.config.DIFF),
-        )
+    lines = plan_lines(
+        plans=fleet.plans,
+        refusals=refusals,
+        unreachable=unreachable,
+        waves=fleet.waves,
+        full=bool(fleet.state.config.DIFF),
     )
+    if lines:
+        heading("What would change" if fleet.busy else "Plan")
+        show(lines)
 
 
 def _show_problems(problems: Sequence[Problem]) -> None:

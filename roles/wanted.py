@@ -1,7 +1,7 @@
 """What the settings ask for, host by host: specs, secrets, releases, and what to ask the probe."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -42,17 +42,18 @@ def want(*, folder: Path, hosts: Mapping[str, Sequence[str]], overrides: Mapping
     """Read the settings of all hosts; every error of every host is in `problems`."""
     loaded = load(folder=folder, hosts=hosts, overrides=overrides)
     problems = list(loaded.problems)
-    made: dict[int, tuple[Release, ...] | None] = {}
-    values: set[str] = set()
+    made: dict[int, _Made] = {}
     for host, deployment in loaded.deployments.items():
         if id(deployment) not in made:
-            made[id(deployment)] = _releases(folder, host, deployment, problems, values)
-    usable = {host: spec for host, spec in loaded.deployments.items() if made[id(spec)]}
+            made[id(deployment)] = _make(folder, deployment)
+        for key, error in made[id(deployment)].failures.items():
+            problems.append(loaded.problem(host, key, str(error), fix=error.fix))
+    usable = {host: spec for host, spec in loaded.deployments.items() if not made[id(spec)].failures}
     return Wanted(
         deployments=usable,
-        releases={host: made[id(spec)] or () for host, spec in usable.items()},
+        releases={host: made[id(spec)].releases for host, spec in usable.items()},
         problems=problems,
-        secret_values=tuple(values),
+        secret_values=tuple({value for one in made.values() for value in one.secret_values}),
     )
 
 
@@ -69,40 +70,35 @@ def cuda_home(folder: Path, deployment: Deployment) -> str:
     return cuda.home_path
 
 
-def _releases(
-    folder: Path, host: str, deployment: Deployment, problems: list[Problem], values: set[str]
-) -> tuple[Release, ...] | None:
+@dataclass(slots=True)
+class _Made:
+    """What one spec, which many hosts may share, comes to."""
+
+    releases: tuple[Release, ...] = ()
+    failures: dict[str, SecretUnavailable] = field(default_factory=dict)
+    secret_values: set[str] = field(default_factory=set)
+
+
+def _make(folder: Path, deployment: Deployment) -> _Made:
+    made = _Made()
     sglang = deployment.sglang
     venv_id = venv_identity(requirements=requirements_text(folder, sglang.requirements), python=sglang.python)
-    releases = []
-    failed = False
     for name, service in deployment.services.items():
         secrets: dict[str, str] = {}
         for key, source in service.secrets.items():
             try:
                 secrets[key] = read_secret(source, folder=folder)
             except SecretUnavailable as error:
-                failed = True
-                problems.append(
-                    Problem(
-                        file=None,
-                        line=None,
-                        key=f"services.{name}.secrets.{key}",
-                        message=str(error),
-                        fix=error.fix,
-                        hosts=(host,),
-                    )
-                )
-        values |= set(secrets.values())
-        if not failed:
-            releases.append(
-                make_release(
-                    service=service,
-                    version=sglang.version,
-                    venv_id=venv_id,
-                    cuda_home=cuda_home(folder, deployment),
-                    secrets=secrets,
-                    fingerprints={key: fingerprint(key, value) for key, value in secrets.items()},
-                )
-            )
-    return None if failed else tuple(releases)
+                made.failures[f"services.{name}.secrets.{key}"] = error
+        made.secret_values |= set(secrets.values())
+        made.releases += (
+            make_release(
+                service=service,
+                version=sglang.version,
+                venv_id=venv_id,
+                cuda_home=cuda_home(folder, deployment),
+                secrets=secrets,
+                fingerprints={key: fingerprint(key, value) for key, value in secrets.items()},
+            ),
+        )
+    return made

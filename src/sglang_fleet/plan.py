@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from sglang_fleet import unit_reading
 from sglang_fleet.difference import readable, unified
+from sglang_fleet.masking import mask
 from sglang_fleet.observe import HostState, ServiceState, Unknown
 from sglang_fleet.release import Release
 
@@ -123,9 +125,11 @@ def why_activate(release: Release, state: ServiceState) -> str:
 
 def _difference(release: Release, state: ServiceState, secrets: Sequence[str]) -> list[str]:
     ids = [release.id, *([state.installed_release] if isinstance(state.installed_release, str) else [])]
-    before = state.installed_bytes() or b""
-    lines = unified(
-        before=readable(before),
+    before = readable(state.installed_bytes() or b"")
+    by_hand = bool(before) and state.installed_release is None
+    lines = _options_difference(before, release, secrets) if by_hand else []
+    lines += unified(
+        before=before,
         after=release.text("unit"),
         name=f"unit {release.unit_name}",
         secrets=secrets,
@@ -134,8 +138,8 @@ def _difference(release: Release, state: ServiceState, secrets: Sequence[str]) -
     for dropin in state.dropins if not isinstance(state.dropins, Unknown) else ():
         lines += unified(before=readable(dropin.text), after="", name=f"drop-in {dropin.path}", secrets=secrets)
     lines += unified(
-        before=readable(state.environment or b""),
-        after=release.text("environment"),
+        before=_by_name(unit_reading.environment(before)) if by_hand else readable(state.environment or b""),
+        after=_by_name(_variables(release)) if by_hand else release.text("environment"),
         name="environment",
         secrets=secrets,
         releases=ids,
@@ -143,6 +147,23 @@ def _difference(release: Release, state: ServiceState, secrets: Sequence[str]) -
     lines += _venv_difference(release, state)
     lines += _secrets_difference(release, state)
     return lines
+
+
+def _options_difference(before: str, release: Release, secrets: Sequence[str]) -> list[str]:
+    """Which options come and go, whatever the layout of the unit that somebody wrote."""
+    old = [mask(option, secrets) for option in unit_reading.options(before)]
+    new = [mask(option, secrets) for option in unit_reading.options(release.text("unit"))]
+    lines = [f"- {option}" for option in old if option not in new]
+    lines += [f"+ {option}" for option in new if option not in old]
+    return ["--- options of the server", *lines] if lines else []
+
+
+def _variables(release: Release) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in release.text("environment").splitlines() if "=" in line)
+
+
+def _by_name(variables: Mapping[str, str]) -> str:
+    return "".join(f"{name}={value}\n" for name, value in sorted(variables.items()))
 
 
 def _venv_difference(release: Release, state: ServiceState) -> list[str]:

@@ -1,5 +1,7 @@
 """The waves and the verdicts."""
 
+from collections.abc import Mapping
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,7 +28,7 @@ def test_every_host_is_in_exactly_one_wave(hosts: tuple[str, ...], cut: set[int]
     assert tuple(host for wave in cut_at(hosts, cut) for host in wave.hosts) == hosts
 
 
-def start(rollout: Rollout, wave: Wave, results: dict[str, Outcome]) -> None:
+def start(rollout: Rollout, wave: Wave, results: Mapping[str, Outcome]) -> None:
     for host in wave.hosts:
         if rollout.may_start(wave):
             rollout.record(host, Verdict(results[host]))

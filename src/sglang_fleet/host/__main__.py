@@ -15,6 +15,7 @@ COMMANDS = {
     "activate-run": "activate_run",
     "cuda": "cuda",
     "follow": "follow",
+    "model": "model",
     "result": "result",
     "stage": "stage",
     "venv": "venv",

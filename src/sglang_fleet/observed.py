@@ -1,0 +1,308 @@
+"""What one look at a host saw, as frozen types, with the questions that a plan asks of them.
+
+Three things are never mixed up: a value; a value that is not there (None, an empty tuple); and a value that
+could not be read (`Unknown`). observe.parse makes these from the answer of host/probe.py.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, TypeVar
+
+from sglang_fleet.answer import Unknown
+
+MINOR = frozenset(
+    {
+        "active_since",
+        "command",
+        "fragment",
+        "invocation",
+        "last_activation",
+        "memory_total_mib",
+        "memory_used_mib",
+        "mode",
+        "restarts",
+        "result",
+        "sub",
+        "systemd",
+        "target",
+        "tmp_free_bytes",
+        "used_mib",
+    }
+)
+"""Fields for the operator's eye: no plan hangs on them, so not knowing one stops nothing."""
+
+_T = TypeVar("_T")
+
+
+class NotKnown(Exception):  # noqa: N818 - says what is so
+    """A plan asked for what the probe could not read: HostState.unknowns() has to be looked at first."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatingSystem:
+    """os-release(5): `debian`, `12`, `bookworm`; what a distribution leaves out is empty."""
+
+    id: str
+    version_id: str
+    codename: str
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """An account of the host."""
+
+    uid: int
+    home: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One GPU; memory in MiB, the compute capability as NVIDIA writes it ("12.0")."""
+
+    index: int
+    uuid: str
+    name: str
+    memory_total_mib: int | Unknown
+    memory_used_mib: int | Unknown
+    compute_cap: str | Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process somebody may have to end; its name holds no arguments. No unit: in no service or scope."""
+
+    pid: int | Unknown
+    command: str | Unknown
+    unit: str | Unknown | None
+
+    def __str__(self) -> str:
+        if isinstance(self.pid, Unknown):
+            return f"an unknown process ({self.pid.why})"
+        command = "?" if isinstance(self.command, Unknown) else self.command
+        unit = "" if self.unit is None or isinstance(self.unit, Unknown) else f", {self.unit}"
+        return f"{command} (pid {self.pid}{unit})"
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeProcess(Process):
+    """A process that holds memory of a GPU."""
+
+    gpu_uuid: str
+    used_mib: int | Unknown
+
+    __str__ = Process.__str__
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """Free bytes where the state folder is (or will be), and in the folder for temporary files."""
+
+    state_free_bytes: int | Unknown
+    tmp_free_bytes: int | Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Toolkit:
+    """The CUDA toolkit that was asked about; no version when it is not there."""
+
+    home: str
+    version: str | Unknown | None
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model's folder. Without a safetensors index nothing can be missing; `bytes`: what is present."""
+
+    exists: bool
+    directory: bool
+    index: bool
+    missing: tuple[str, ...]
+    wrong_size: tuple[str, ...]
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnitFile:
+    """An installed unit, byte by byte. `kind` is file or symlink, `target` where a symlink points."""
+
+    kind: str
+    target: str | Unknown | None
+    mode: str | Unknown
+    text: bytes | Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class DropIn:
+    """A drop-in of the unit."""
+
+    path: str
+    content: bytes | Unknown
+
+    @property
+    def text(self) -> bytes:
+        """Its bytes. Raises NotKnown."""
+        return known(self.content)
+
+
+@dataclass(frozen=True, slots=True)
+class Proven:
+    """A release that answered and soaked on this host."""
+
+    release: str
+    proven_at: str
+    activation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """The newest activation; no outcome while it runs, or if it was killed."""
+
+    id: str
+    outcome: str | Unknown | None
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceState:
+    """One service on one host: what is installed, what runs, what was proven.
+
+    Attributes:
+        unit: the file that counts (in /etc, else where systemd found it); None when there is none.
+        dropins: of this very unit, where an operator or systemctl writes them.
+        fragment: the unit's path.
+        load, active, sub, result, enabled: as `systemctl show` has them.
+        main_pid, restarts, invocation, active_since: likewise; the time is ISO 8601, UTC.
+        needs_reload: files have changed since systemd read them.
+        running_release: from the main process's environment; None if it is not ours, or there is none.
+        installed_release: from the unit's own section; None for a unit written by hand.
+        releases: the complete ones.
+        proven: oldest first.
+        release_manifest: release.json of the installed release; None without one.
+        environment_file: the plain environment of the installed release; None without one.
+    """
+
+    unit: UnitFile | Unknown | None
+    fragment: str | Unknown
+    dropins: tuple[DropIn, ...] | Unknown
+    load: str | Unknown
+    active: str | Unknown
+    sub: str | Unknown
+    result: str | Unknown
+    enabled: str | Unknown
+    needs_reload: bool | Unknown
+    main_pid: int | Unknown
+    restarts: int | Unknown
+    invocation: str | Unknown
+    active_since: str | Unknown | None
+    running_release: str | Unknown | None
+    installed_release: str | Unknown | None
+    releases: tuple[str, ...] | Unknown
+    proven: tuple[Proven, ...] | Unknown
+    last_activation: Activation | Unknown | None
+    release_manifest: Mapping[str, Any] | Unknown | None
+    environment_file: bytes | Unknown | None
+
+    @property
+    def installed_text(self) -> bytes | Unknown | None:
+        """The installed unit's bytes; None when no unit is installed."""
+        return self.unit.text if isinstance(self.unit, UnitFile) else self.unit
+
+    @property
+    def proven_release(self) -> str | Unknown | None:
+        """The release that was proven last."""
+        if isinstance(self.proven, Unknown):
+            return self.proven
+        return self.proven[-1].release if self.proven else None
+
+    @property
+    def is_running(self) -> bool | Unknown:
+        """Whether the main process runs, however long it has to go until it answers."""
+        if isinstance(self.active, Unknown):
+            return self.active
+        if isinstance(self.main_pid, Unknown):
+            return self.main_pid
+        return self.active in ("active", "activating", "reloading") and self.main_pid != 0
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """The installed release's manifest; empty without one. Raises NotKnown."""
+        return known(self.release_manifest) or {}
+
+    @property
+    def environment(self) -> bytes | None:
+        """The installed release's environment; None without one. Raises NotKnown."""
+        return known(self.environment_file)
+
+    def installed_bytes(self) -> bytes | None:
+        """As `installed_text`. Raises NotKnown."""
+        return known(self.installed_text)
+
+    def known_releases(self) -> frozenset[str]:
+        """The releases seen on the host: none is also the answer when they could not be read."""
+        return frozenset() if isinstance(self.releases, Unknown) else frozenset(self.releases)
+
+    def proven_releases(self) -> frozenset[str]:
+        """Every release ever proven on the host: none is also the answer when that could not be read."""
+        return frozenset() if isinstance(self.proven, Unknown) else frozenset(entry.release for entry in self.proven)
+
+    def describe_installed(self) -> str:
+        """What is installed, in words for the operator."""
+        if isinstance(self.unit, Unknown) or isinstance(self.installed_release, Unknown):
+            return "unknown"
+        if self.unit is None:
+            return "not installed"
+        return f"release {self.installed_release}" if self.installed_release else "a unit written by hand"
+
+
+@dataclass(frozen=True, slots=True)
+class HostState:
+    """Everything one probe saw. Mappings hold an entry for exactly what was asked about."""
+
+    euid: int
+    hostname: str
+    arch: str
+    python: str
+    os: OperatingSystem | Unknown
+    systemd: int | Unknown
+    pythons: Mapping[str, str | Unknown | None]
+    users: Mapping[str, User | Unknown | None]
+    gpus: tuple[Gpu, ...] | Unknown
+    driver: str | Unknown | None
+    compute: tuple[ComputeProcess, ...] | Unknown
+    listeners: Mapping[int, tuple[Process, ...] | Unknown]
+    disk: Disk
+    toolkit: Toolkit
+    toolkit_verified: bool | Unknown
+    models: Mapping[str, Model | Unknown]
+    venvs: tuple[str, ...] | Unknown
+    programs: tuple[str, ...] | Unknown
+    services: Mapping[str, ServiceState]
+
+    def known_venvs(self) -> frozenset[str]:
+        """The complete venvs seen on the host: none is also the answer when they could not be read."""
+        return frozenset() if isinstance(self.venvs, Unknown) else frozenset(self.venvs)
+
+    def unknowns(self, *, minor: bool = False) -> tuple[tuple[str, str], ...]:
+        """(path, why) of every value that could not be read; those of MINOR only if asked for."""
+        return tuple(_unknowns("", self, frozenset() if minor else MINOR))
+
+
+def known(value: _T | Unknown) -> _T:
+    """The value. Raises NotKnown if it could not be read: it must not pass for one that is not there."""
+    if isinstance(value, Unknown):
+        raise NotKnown(value.why)
+    return value
+
+
+def _unknowns(path: str, value: object, ignored: frozenset[str]) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Unknown):
+        yield path, value.why
+        return
+    parts: list[tuple[object, object]] = []
+    if is_dataclass(value):
+        parts = [(field.name, getattr(value, field.name)) for field in fields(value) if field.name not in ignored]
+    elif isinstance(value, dict):
+        parts = list(value.items())
+    elif isinstance(value, tuple):
+        parts = list(enumerate(value))
+    for name, part in parts:
+        yield from _unknowns(f"{path}.{name}" if path else str(name), part, ignored)

@@ -1,0 +1,93 @@
+"""What an operator got wrong, said so that it can be put right: where, what, and what to do."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_WIDTH = 80
+_HOSTS_NAMED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong, at one place.
+
+    Attributes:
+        file: the file that holds the setting, or None where there is none (a `--data` override).
+        line: counted from 1, or None where the whole file is meant.
+        key: the dotted path of the setting, such as `services.k26.args.tp_size`; may be empty.
+        message: what is wrong, as the end of a sentence that starts with the key.
+        fix: what to do about it; may be empty.
+        hosts: the hosts that it concerns, in inventory order; empty where it concerns no host in particular.
+        source: where the setting comes from when not from a file, such as `--data cuda.version`.
+    """
+
+    file: Path | None
+    line: int | None
+    key: str
+    message: str
+    fix: str = ""
+    hosts: tuple[str, ...] = ()
+    source: str = ""
+
+
+def grouped(problems: Iterable[Problem]) -> list[Problem]:
+    """The same problems, sorted by place, with those that differ in nothing but their hosts made one."""
+    hosts: dict[Problem, dict[str, None]] = {}
+    for problem in problems:
+        hosts.setdefault(replace(problem, hosts=()), {}).update(dict.fromkeys(problem.hosts))
+    found = [replace(problem, hosts=tuple(names)) for problem, names in hosts.items()]
+    return sorted(found, key=lambda problem: (str(problem.file or ""), problem.line or 0, problem.key))
+
+
+def render(problems: Iterable[Problem], *, relative_to: Path | None = None) -> str:
+    """All problems as text of 80 columns, one paragraph each.
+
+    File names are relative to a folder, by default the current one.
+    """
+    folder = (relative_to or Path.cwd()).absolute()
+    return "\n".join(_paragraph(problem, folder=folder) for problem in grouped(problems))
+
+
+def _paragraph(problem: Problem, *, folder: Path) -> str:
+    place = _place(problem, folder=folder)
+    head = (" " if place == "--data" else "  ").join(part for part in (place, problem.key) if part)
+    lines = [_printable(head)] if head else []
+    names = list(problem.hosts[:_HOSTS_NAMED])
+    if len(problem.hosts) > _HOSTS_NAMED:
+        names[-1] += f" and {len(problem.hosts) - _HOSTS_NAMED} more"
+    lines += _wrapped(f"{problem.message} ({', '.join(names)})" if names else problem.message)
+    if problem.fix:
+        lines += _wrapped(f"fix: {problem.fix}")
+    return "\n".join(lines)
+
+
+def _place(problem: Problem, *, folder: Path) -> str:
+    if problem.file is None:
+        # The key of an override says itself where it is, unless the fault is deeper inside of its value.
+        return problem.source.removesuffix(problem.key).strip() if problem.key else problem.source
+    file = problem.file.absolute()
+    shown = file.relative_to(folder) if file.is_relative_to(folder) else file
+    return f"{shown}:{problem.line}" if problem.line is not None else str(shown)
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(
+        _printable(text),
+        width=_WIDTH,
+        initial_indent="    ",
+        subsequent_indent="      ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _printable(text: str) -> str:
+    """The text without anything that could move a terminal's cursor: keys come from files as they are."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)

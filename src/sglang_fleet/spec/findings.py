@@ -1,0 +1,151 @@
+"""Validation errors in an operator's words: no class names, no addresses, never the value of a secret."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, get_args
+
+from pydantic import BaseModel
+
+from sglang_fleet.spec.base import REFUSED
+from sglang_fleet.spec.deployment import Deployment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pydantic_core import ErrorDetails, ValidationError
+
+Steps = tuple[str | int, ...]
+
+_EXPECTED = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "int_parsing_size": "a whole number of a sensible size",
+    "float_type": "a number",
+    "finite_number": "a number",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping of settings",
+    "model_attributes_type": "a mapping of settings",
+}
+_BOUNDS = {
+    "greater_than": ("more than", "gt"),
+    "greater_than_equal": ("at least", "ge"),
+    "less_than": ("less than", "lt"),
+    "less_than_equal": ("at most", "le"),
+}
+_SECRETIVE = ("secret", "password", "token", "api_key", "apikey", "credential", "private")
+IN_QUOTES = "put the value in quotes"
+_LONGEST = 48
+# Pydantic's mark for "the key itself", at the end of an error's location.
+_KEY = "[key]"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something wrong at a path of the spec; `load` turns it into a problem with file and line."""
+
+    path: Steps
+    message: str
+    fix: str = ""
+
+
+def worded(error: ValidationError) -> list[Finding]:
+    """Every error of a failed `Deployment.model_validate`, for operators."""
+    return [
+        _finding(details)
+        for details in error.errors(include_url=False)
+        # A service's name is its key, whose own error says what is wrong with it.
+        if not (details["loc"][:1] == ("services",) and details["loc"][2:] == ("name",))
+    ]
+
+
+def _finding(details: ErrorDetails) -> Finding:
+    path = tuple(step for step in details["loc"] if step != _KEY)
+    kind, value, context = details["type"], details.get("input"), details.get("ctx", {})
+    if kind == REFUSED:
+        return Finding(path, context["message"], context["fix"])
+    if kind == "missing":
+        return Finding(path, "is needed, and is not there", f"add {path[-1]} here")
+    if kind == "extra_forbidden":
+        return Finding(path, *unknown(str(path[-1]), _names(path[:-1])))
+    got = "" if _secretive(path) else f", got {shown(value)}"
+    return Finding(path, _sentence(kind, context, details["msg"]) + got, _fix(kind, value))
+
+
+def _sentence(kind: str, context: dict[str, Any], otherwise: str) -> str:
+    if kind in _EXPECTED:
+        return f"expects {_EXPECTED[kind]}"
+    if kind in _BOUNDS:
+        words, bound = _BOUNDS[kind]
+        return f"must be {words} {context[bound]:g}"
+    if kind == "literal_error":
+        return f"must be one of {context['expected'].replace(chr(39), '')}"
+    return otherwise[:1].lower() + otherwise[1:]
+
+
+def _fix(kind: str, value: object) -> str:
+    if kind == "string_type" and isinstance(value, (int, float)):
+        return f"{IN_QUOTES}, so that it stays as it is written"
+    if kind == "bool_type":
+        return "write true or false, without quotes"
+    if (
+        kind in ("int_type", "float_type")
+        and isinstance(value, str)
+        and value.strip().lstrip("+-").replace(".", "").isdecimal()
+    ):
+        return "remove the quotes"
+    return ""
+
+
+def unknown(name: str, known: Iterable[str]) -> tuple[str, str]:
+    """Message and fix for a name that is none of those known."""
+    names = list(known)
+    near = difflib.get_close_matches(name.lower().replace("-", "_"), names, n=1)
+    if near:
+        return "no such setting", f"did you mean {near[0]}?"
+    return "no such setting", f"the settings here are {', '.join(names)}" if names else ""
+
+
+def shown(value: object) -> str:
+    """A value as it may stand in a sentence: short, in YAML's words."""
+    if value is None or isinstance(value, bool):
+        return str(value).lower().replace("none", "null")
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, (list, tuple)):
+        return "a list"
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _secretive(path: Steps) -> bool:
+    return any(sign in str(step).lower() for step in path for sign in _SECRETIVE)
+
+
+def _names(path: Steps) -> list[str]:
+    """The settings that may stand in the mapping at a path."""
+    noun: Any = Deployment
+    for step in path:
+        if isinstance(noun, type) and issubclass(noun, BaseModel):
+            field = noun.model_fields.get(str(step))
+            noun = field.annotation if field else None
+        else:
+            noun = _inner(noun)
+    # `name` is the key of a service, and not written inside.
+    return (
+        [name for name in noun.model_fields if name != "name"]
+        if isinstance(noun, type) and issubclass(noun, BaseModel)
+        else []
+    )
+
+
+def _inner(annotation: object) -> object:
+    """The noun that a mapping's values are: `Service` of `dict[ServiceName, Service]`."""
+    last = get_args(annotation)[-1:]
+    inner = last[0] if last else None
+    return get_args(inner)[0] if hasattr(inner, "__metadata__") else inner

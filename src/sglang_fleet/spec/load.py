@@ -1,0 +1,199 @@
+"""The spec of every host, and every error of every host at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from sglang_fleet.problems import Problem, grouped
+from sglang_fleet.spec import checks
+from sglang_fleet.spec.deployment import Deployment
+from sglang_fleet.spec.findings import IN_QUOTES, Finding, Steps, worded
+from sglang_fleet.spec.service import Service
+from sglang_fleet.variables import Node, Place, dotted, find, gather, place_of, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What the YAML says.
+
+    Attributes:
+        deployments: the spec by host, in inventory order. A host with a problem is missing. Hosts with equal
+            settings share one object, so that work on a spec can be done once for all of them (`id()`).
+        problems: everything that is wrong, sorted, hosts with the same problem together.
+        trees: the merged settings by host, with file and line of each; see `problem`.
+    """
+
+    deployments: dict[str, Deployment] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    trees: dict[str, Node] = field(default_factory=dict)
+
+    def problem(self, host: str, key: str, message: str, *, fix: str = "") -> Problem:
+        """A problem with a setting of a host, found later by a lint rule or a look at the host.
+
+        Args:
+            host: the host.
+            key: the dotted path of the setting. One that is not there is placed at the nearest mapping above.
+            message: what is wrong.
+            fix: what to do.
+        """
+        place = _place(self.trees[host], tuple(key.split("."))) if host in self.trees else Place()
+        return Problem(place.file, place.line, key, message, fix, (host,), place.source)
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    deployment: Deployment | None
+    findings: tuple[Finding, ...]
+
+
+def load(
+    *,
+    folder: Path,
+    hosts: Mapping[str, Sequence[str]],
+    overrides: Mapping[str, object],
+    also_known: Sequence[str] = (),
+    catalogue: Callable[[str], checks.Catalogue] | None = None,
+) -> Loaded:
+    """Read, merge and check the settings of all hosts. Never raises for what an operator can get wrong.
+
+    Args:
+        folder: the project folder, which holds `group_vars/` and `host_vars/`.
+        hosts: the groups of each host.
+        overrides: pyinfra's `--data`, parsed; keys may be dotted.
+        also_known: names of overrides that somebody else reads.
+        catalogue: the flags of an SGLang version, by default the product's own; raises a LookupError that
+            says what is wrong.
+    """
+    variables = gather(folder=folder, hosts=hosts, overrides=overrides, also_known=also_known)
+    loaded = Loaded(trees=variables.trees)
+    problems = list(variables.problems)
+    wrong = {host for problem in problems for host in problem.hosts}
+    by_content: dict[str, _Verdict] = {}
+    by_tree: dict[int, tuple[_Verdict, list[Problem]]] = {}
+    for host, tree in variables.trees.items():
+        if id(tree) not in by_tree:
+            settings = _settings(tree)
+            content = json.dumps(settings)
+            if content not in by_content:
+                by_content[content] = _verdict(settings, folder=folder, catalogue=catalogue or _own_catalogue)
+            verdict = by_content[content]
+            by_tree[id(tree)] = verdict, [_located(finding, tree) for finding in verdict.findings]
+        verdict, located = by_tree[id(tree)]
+        problems.extend(_for(host, problem) for problem in located)
+        if verdict.deployment is not None and host not in wrong:
+            loaded.deployments[host] = verdict.deployment
+    problems += _rollouts(loaded)
+    loaded.problems.extend(grouped(problems))
+    return loaded
+
+
+def _own_catalogue(version: str) -> checks.Catalogue:
+    from sglang_fleet.catalog import catalogue  # noqa: PLC0415  # tests that bring their own need not pay for it
+
+    return catalogue(version)
+
+
+def _settings(tree: Node) -> dict[str, object]:
+    settings = plain(tree)
+    assert isinstance(settings, dict)  # noqa: S101  # `gather` refuses every other kind of file
+    services = tree.value["services"] if isinstance(tree.value, dict) and "services" in tree.value else None
+    if services is not None and isinstance(services.value, dict):
+        for name, service in services.value.items():
+            environment = service.value.get("environment") if isinstance(service.value, dict) else None
+            if environment is not None and isinstance(environment.value, dict):
+                # 007 or 1.10 as a variable is meant as it is written.
+                texts = {key: node.text for key, node in environment.value.items() if node.text is not None}
+                settings["services"][name]["environment"].update(texts)
+    return settings
+
+
+def _verdict(settings: dict[str, object], *, folder: Path, catalogue: Callable[[str], checks.Catalogue]) -> _Verdict:
+    findings: list[Finding] = []
+    deployment = None
+    try:
+        deployment = Deployment.model_validate(settings)
+        services = deployment.services
+    except ValidationError as error:
+        findings += worded(error)
+        services = dict(_valid_services(settings))
+    findings += checks.services(services)
+    findings += checks.files(_files(settings), folder=folder)
+    findings += _against_catalogue(settings, found=findings, catalogue=catalogue)
+    return _Verdict(None if findings else deployment, tuple(findings))
+
+
+def _valid_services(settings: dict[str, object]) -> Iterator[tuple[str, Service]]:
+    """The services that are right by themselves, to check them although something else is wrong."""
+    for name, raw in _mapping(settings.get("services")).items():
+        try:
+            yield name, Service.model_validate({**_mapping(raw), "name": name})
+        except ValidationError:
+            continue
+
+
+def _against_catalogue(
+    settings: dict[str, object], *, found: list[Finding], catalogue: Callable[[str], checks.Catalogue]
+) -> Iterator[Finding]:
+    version = _mapping(settings.get("sglang")).get("version")
+    if not isinstance(version, str) or any(finding.path == ("sglang", "version") for finding in found):
+        return
+    try:
+        flags = catalogue(version)
+    except LookupError as error:
+        yield Finding(("sglang", "version"), str(error.args[0] if error.args else error))
+        return
+    for name, raw in _mapping(settings.get("services")).items():
+        args = _mapping(_mapping(raw).get("args"))
+        wrong = [
+            str(finding.path[3])
+            for finding in found
+            if finding.path[:3] == ("services", name, "args") and finding.path[3:]
+        ]
+        yield from checks.arguments(args, service=name, catalogue=flags, skip=wrong)
+        yield from checks.secrets(_mapping(_mapping(raw).get("secrets")), service=name, catalogue=flags)
+
+
+def _files(settings: dict[str, object]) -> Iterator[tuple[tuple[str, ...], str]]:
+    for section in ("cuda", "sglang"):
+        name = _mapping(settings.get(section)).get("requirements")
+        if isinstance(name, str) and name.isprintable() and not name.startswith(("/", "~")):
+            yield (section, "requirements"), name
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _located(finding: Finding, tree: Node) -> Problem:
+    place = _place(tree, finding.path)
+    # A shell takes one pair of quotes away.
+    hint = """ (with --data, in two: '"..."')""" if place.source and finding.fix.startswith(IN_QUOTES) else ""
+    key, fix = dotted(finding.path), finding.fix + hint
+    return Problem(place.file, place.line, key, finding.message, fix, (), place.source)
+
+
+def _place(tree: Node, path: Steps) -> Place:
+    node, reached = find(tree, path)
+    return node.key if len(reached) < len(path) else place_of(node)
+
+
+def _for(host: str, problem: Problem) -> Problem:
+    return Problem(problem.file, problem.line, problem.key, problem.message, problem.fix, (host,), problem.source)
+
+
+def _rollouts(loaded: Loaded) -> Iterator[Problem]:
+    """A run has one rollout, so that hosts must not differ in it."""
+    first = next(iter(loaded.deployments), None)
+    for host, deployment in loaded.deployments.items():
+        if first is not None and deployment.rollout != loaded.deployments[first].rollout:
+            message = f"differs from that of {first}, and a run has one rollout"
+            yield loaded.problem(host, "rollout", message, fix="set it in group_vars/all.yml only")

@@ -1,0 +1,130 @@
+"""One SGLang deployment, `services.<name>`: what runs, as whom, on which GPUs."""
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from sglang_fleet.spec.arguments import SECRETS, Arguments, secret_fix
+from sglang_fleet.spec.base import Account, HostPath, HostPaths, Line, Noun, Text, refusal
+from sglang_fleet.spec.health import Health
+from sglang_fleet.spec.nccl import Nccl
+from sglang_fleet.spec.secrets import Secrets
+
+_UNIT = re.compile(r"[A-Za-z0-9:_.-]{1,247}\.service")
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?")
+
+
+def _service_name(value: str) -> str:
+    if not _NAME.fullmatch(value):
+        raise refusal("is no name of a service", "use lower-case letters, digits and '-', at most 48 of them")
+    return value
+
+
+def _unit(value: str) -> str:
+    if not _UNIT.fullmatch(value):
+        raise refusal(f"is no name of a unit: {value!r}", "write it like sglang-k26.service")
+    return value
+
+
+def _variable(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise refusal("is no name of an environment variable", "use letters, digits and '_'")
+    if name.startswith("SGLANG_FLEET_"):
+        raise refusal("is kept for sglang-fleet itself", "choose another name")
+    return name
+
+
+def _value(value: object) -> object:
+    if isinstance(value, bool):
+        raise refusal(
+            f"is ambiguous: a program may expect {str(value).lower()!r} or {str(int(value))!r}",
+            "write what the program expects, in quotes",
+        )
+    if isinstance(value, float):
+        raise refusal("is a number whose digits could change on the way", "put the value in quotes")
+    if isinstance(value, str) and "\0" in value:
+        raise refusal("holds a NUL character, which no variable of a process can")
+    return str(value) if isinstance(value, int) else value
+
+
+def _gpus(value: tuple[int, ...]) -> tuple[int, ...]:
+    if not value:
+        raise refusal("names no GPU", "name the GPUs, or remove the key to use all")
+    if len(set(value)) != len(value):
+        raise refusal("names a GPU twice", "name each GPU once")
+    return value
+
+
+def _extra(words: tuple[str, ...]) -> tuple[str, ...]:
+    for word in words:
+        name = word.partition("=")[0].removeprefix("--").replace("-", "_")
+        if word.startswith("--") and name in SECRETS:
+            raise refusal(
+                f"has --{name.replace('_', '-')}, a secret that every user of the host could read",
+                secret_fix(name),
+            )
+        if word.startswith("--") and name in {*Arguments.model_fields, "config"}:
+            raise refusal(f"has --{name.replace('_', '-')}, which would contradict args", f"write {name} in args")
+    return words
+
+
+def _limit(value: object) -> object:
+    if value == "infinity" or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
+        return str(value)
+    raise refusal("expects a whole number or infinity")
+
+
+Limit = Annotated[str, BeforeValidator(_limit)]
+Variable = Annotated[str, AfterValidator(_variable)]
+ServiceName = Annotated[str, AfterValidator(_service_name)]
+
+
+class Limits(Noun):
+    """Resource limits of the server, where the product's own do not fit; `memlock` and `core` are bytes."""
+
+    nofile: Limit | None = None
+    memlock: Limit | None = None
+    nproc: Limit | None = None
+    core: Limit | None = None
+
+
+class Service(Noun):
+    """One deployment.
+
+    Attributes:
+        name: the key under `services`; not written again inside.
+        description: the unit's description; the name when empty.
+        unit: the unit's file name, if not `sglang-<name>.service`.
+        user: the account that the server runs as; made when it does not exist, except root.
+        args: SGLang's arguments.
+        extra_args: words added to the command line as they are, checked by nobody: for patched builds.
+        gpus: the indices that the service may use; None: all of the host.
+        nccl: NCCL's variables.
+        environment: any other variable.
+        secrets: where each secret is; lower case: an argument, upper case: a variable.
+        health: the health gate.
+        limits: resource limits, where the defaults do not fit.
+        writable_paths: folders, besides its own caches, that the server may write to.
+        working_directory: the folder that the server starts in.
+    """
+
+    name: ServiceName
+    description: Line | None = None
+    unit: Annotated[str, AfterValidator(_unit)] | None = None
+    user: Account = "sglang"
+    args: Arguments
+    extra_args: Annotated[tuple[Text, ...], Field(strict=False), AfterValidator(_extra)] = ()
+    gpus: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(strict=False), AfterValidator(_gpus)] | None = None
+    nccl: Nccl = Nccl()
+    environment: dict[Variable, Annotated[str, BeforeValidator(_value)]] = Field(default_factory=dict)
+    secrets: Secrets = Field(default_factory=dict)
+    health: Health = Health()
+    limits: Limits = Limits()
+    writable_paths: HostPaths = ()
+    working_directory: HostPath | None = None
+
+    @property
+    def unit_name(self) -> str:
+        """The systemd unit's name."""
+        return self.unit or f"sglang-{self.name}.service"

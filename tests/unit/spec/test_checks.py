@@ -1,0 +1,109 @@
+from collections.abc import Callable
+
+import pytest
+
+from sglang_fleet.problems import Problem
+from sglang_fleet.spec import Loaded
+
+Write = Callable[..., Loaded]
+Wrong = Callable[..., Problem]
+ALONE = {"pp_size": 1, "pp_async_batch_depth": 0, "port": 30002, "model_path": "/m"}
+
+
+def keys(write: Write, text: str) -> list[tuple[str, str]]:
+    return [(problem.key, problem.message) for problem in write(host_vars__h1=text).problems]
+
+
+def two(**other: object) -> dict[str, object]:
+    return {
+        "services.k26.gpus": [0, 1, 2, 3, 4, 5, 6, 7],
+        "services.b": {"args": {"model_path": "/m", "port": 30002}, "gpus": [8], **other},
+    }
+
+
+def test_two_services_with_their_own_ports_and_gpus(write: Write) -> None:
+    assert not write(overrides=two()).problems
+
+
+@pytest.mark.parametrize(
+    ("other", "key", "message"),
+    [
+        ({"args": {"model_path": "/m", "port": 30001}}, "services.b.args.port", "is k26's port too: 30001"),
+        ({"gpus": [7, 8, 0]}, "services.b.gpus", "shares GPU 0, 7 with k26"),
+        ({"gpus": None}, "services.b.gpus", "is not set, so that b uses all GPUs, and k26 has none left"),
+        ({"unit": "sglang-k26.service"}, "services.b.unit", "is k26's unit too: sglang-k26.service"),
+    ],
+)
+def test_two_services_must_not_share(write: Write, other: dict[str, object], key: str, message: str) -> None:
+    (problem,) = write(overrides=two(**other)).problems
+    assert (problem.key, problem.message) == (key, message)
+
+
+def test_more_gpus_needed_than_named(wrong: Wrong) -> None:
+    assert wrong(services__k26__gpus=[0, 1]).message == "names 2 GPUs; tp_size 1 times pp_size 8 is 8"
+
+
+def test_depth_without_a_pipeline(wrong: Wrong) -> None:
+    assert wrong(services__k26__args__pp_size=1).key == "services.k26.args.pp_async_batch_depth"
+
+
+def test_several_nodes_are_refused_for_now(wrong: Wrong) -> None:
+    assert "not supported yet" in wrong(services__k26__args__nnodes=2).message
+
+
+def test_a_rank_beyond_the_nodes(wrong: Wrong) -> None:
+    assert wrong(services__k26__args__node_rank=1).message == "must be less than nnodes (1), got 1"
+
+
+def test_a_variable_is_set_once(write: Write) -> None:
+    text = "services: {k26: {environment: {NCCL_ALGO: Tree, TOKEN: x}, secrets: {TOKEN: {env: T}}}}"
+    assert keys(write, text) == [
+        ("services.k26.environment.NCCL_ALGO", "is set twice: nccl has algo as well"),
+        ("services.k26.environment.TOKEN", "is set twice: secrets has it as well"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message", "fix"),
+    [
+        ("atention_backend", "triton", "no such argument in SGLang 0.5.23", "did you mean"),
+        ("attention_backend", "trition", "must be one of", ""),
+        ("chunked_prefill_size", "many", "expects a whole number", ""),
+        ("tensor_parallel_size", 8, "is another name of tp_size", "write tp_size"),
+        ("pp-size", 8, "is no name of an argument", "write pp_size: SGLang's flag with underscores"),
+        ("--pp-size", 8, "is no name of an argument", "write pp_size: SGLang's flag with underscores"),
+        ("api_key", "x", "is a secret", "say where it is, in the service's secrets: {api_key: {env: NAME}}"),
+        ("config", "x.yaml", "cannot be set here", "remove it, and write each argument as a key of its own"),
+        ("served_model_name", "a:b", "holds ':', which SGLang refuses", "use another character"),
+        ("cuda_graph_max_bs", 8, "no such argument in SGLang 0.5.23", None),
+    ],
+)  # fmt: skip
+def test_arguments_are_those_of_the_release(
+    wrong: Wrong, name: str, value: object, message: str, fix: str | None
+) -> None:
+    problem = wrong(services__k26__args={name: value})
+    assert problem.key == f"services.k26.args.{name}"
+    assert problem.message.startswith(message)
+    assert fix is None or problem.fix.startswith(fix)
+
+
+def test_other_arguments_of_the_release_are_kept_in_order(write: Write) -> None:
+    args = {"chunked_prefill_size": 4096, "lora_paths": ["a", "b"], "json_model_override_args": {"a": [1]}}
+    loaded = write(overrides={"services.k26.args": args})
+    assert not loaded.problems
+    ordered = loaded.deployments["h1"].services["k26"].args.ordered()
+    assert ordered[-3:] == list(args.items())
+
+
+def test_a_lower_case_secret_is_an_argument_of_the_release(wrong: Wrong) -> None:
+    problem = wrong(services__k26__secrets__hf_token={"env": "X"})
+    assert problem.message == "is no argument of this SGLang"
+
+
+def test_arguments_are_checked_although_something_else_is_wrong(write: Write) -> None:
+    text = "cuda: {source: yum}\nservices: {k26: {user: 7, args: {nonsense_size: 1}}}"
+    assert [key for key, _ in keys(write, text)] == [
+        "cuda.source",
+        "services.k26.args.nonsense_size",
+        "services.k26.user",
+    ]

@@ -1,0 +1,98 @@
+"""What a host is refused for, before anything on it changes."""
+
+from typing import Any
+
+import pytest
+
+from sglang_fleet.checks import check
+from sglang_fleet.observe import ComputeProcess, Model, Process, Unknown
+from tests.factories import NOTHING_INSTALLED, deployment, host_state, release, service
+
+FOREIGN = Process(pid=7, command="python3 -m http.server", unit="old.service")
+WHOLE = Model(exists=True, directory=True, index=True, missing=(), wrong_size=(), bytes=1)
+
+
+def refusals(*, gpus: list[int] | None = None, **changes: Any) -> list[str]:
+    one = service(gpus=gpus)
+    state = host_state({"k26": NOTHING_INSTALLED}, **changes)
+    return [refusal.what for refusal in check(deployment=deployment(one), releases=[release(one)], state=state)]
+
+
+def test_a_host_that_has_everything_is_not_refused() -> None:
+    assert refusals() == []
+
+
+def test_a_login_without_root_is_told_about_sudo() -> None:
+    assert refusals(euid=1000) == ["the login is not root and sudo is not in use"]
+
+
+def test_f7_what_could_not_be_read_refuses_the_host() -> None:
+    said = refusals(compute=Unknown("nvidia-smi: no answer within 10 s"))
+    assert said == ["compute could not be read: nvidia-smi: no answer within 10 s"]
+
+
+def test_an_old_driver_is_refused() -> None:
+    assert refusals(driver="570.1") == ["the NVIDIA driver is 570.1; cuda.minimum_driver is 580"]
+
+
+def test_a_host_without_a_driver_is_refused() -> None:
+    assert refusals(driver=None)
+
+
+def test_too_few_gpus_are_refused() -> None:
+    one = service(args={"pp_size": 16})
+    state = host_state({"k26": NOTHING_INSTALLED})
+    said = [refusal.what for refusal in check(deployment=deployment(one), releases=[release(one)], state=state)]
+    assert said == ["services.k26 needs 16 GPUs (tp_size x pp_size); the host has 8"]
+
+
+def test_a_gpu_that_is_not_there_is_refused() -> None:
+    assert refusals(gpus=[0, 1, 2, 3, 4, 5, 6, 9]) == [
+        "services.k26.gpus names GPU 9; the host has 0, 1, 2, 3, 4, 5, 6, 7"
+    ]
+
+
+def test_f22_a_foreign_process_on_the_port_is_named() -> None:
+    assert refusals(listeners={30001: (FOREIGN,)}) == [
+        "port 30001 is held by python3 -m http.server (pid 7, old.service)"
+    ]
+
+
+def test_our_own_unit_on_the_port_is_no_reason() -> None:
+    own = Process(pid=7, command="python3", unit="sglang-k26.service")
+    assert refusals(listeners={30001: (own,)}) == []
+
+
+def test_f22_a_foreign_process_on_a_gpu_is_named() -> None:
+    holder = ComputeProcess(pid=9, command="sglang::scheduler", unit=None, gpu_uuid="GPU-3", used_mib=90000)
+    assert refusals(compute=(holder,)) == ["GPU 3 is held by sglang::scheduler (pid 9)"]
+
+
+def test_a_foreign_process_on_a_gpu_that_no_service_uses_is_no_reason() -> None:
+    holder = ComputeProcess(pid=9, command="x", unit=None, gpu_uuid="GPU-7", used_mib=1)
+    one = service(gpus=[0, 1], args={"pp_size": 2})
+    state = host_state({"k26": NOTHING_INSTALLED}, compute=(holder,))
+    assert check(deployment=deployment(one), releases=[release(one)], state=state) == ()
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (WHOLE, None),
+        (
+            Model(exists=False, directory=False, index=False, missing=(), wrong_size=(), bytes=0),
+            "services.k26.args.model_path: /root/models/Kimi-K2.6 is not on the host",
+        ),
+        (
+            Model(exists=True, directory=True, index=True, missing=("a",), wrong_size=("b",), bytes=0),
+            "/root/models/Kimi-K2.6: a is missing, b is cut short",
+        ),
+    ],
+)
+def test_a_model_that_is_not_whole_is_refused(model: Model, said: str | None) -> None:
+    assert refusals(models={"/root/models/Kimi-K2.6": model}) == ([said] if said else [])
+
+
+def test_a_python_that_is_not_there_matters_only_where_a_venv_is_built() -> None:
+    assert refusals(pythons={"python3": None}) == []
+    assert refusals(pythons={"python3": None}, venvs=()) == ["python3 is not on the host"]
