@@ -6,6 +6,7 @@ from pyinfra import host
 from pyinfra.api import deploy
 
 from roles.fleet import Fleet
+from roles.installer import UV
 from roles.steps import host_step
 from roles.wanted import requirements_text
 from sglang_fleet.release import cuda_wheels_home
@@ -50,7 +51,3 @@ def _request(fleet: Fleet) -> dict[str, Any]:
             "python": sglang.python,
         }
     return request
-
-
-# The wheels' SHA-256 of the installer that builds venvs on hosts; from its release on the package index.
-UV: dict[str, Any] = {"version": "0.13.9", "sha256": {"x86_64": "", "aarch64": ""}}

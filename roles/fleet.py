@@ -32,6 +32,7 @@ class Fleet:
         releases: what each host's services should run.
         plans: what each host needs; only hosts that were seen and not refused have one.
         rollout: the waves, and the verdicts so far.
+        activated: the releases that were tried on each host, in order.
         secret_values: hidden wherever a text is shown.
     """
 
@@ -43,7 +44,7 @@ class Fleet:
     rollout: Rollout = field(default_factory=lambda: Rollout(()))
     secret_values: tuple[str, ...] = ()
     connections: dict[str, Connection] = field(default_factory=dict)
-    activations: dict[str, list[tuple[Release, str]]] = field(default_factory=dict)
+    activated: dict[str, list[Release]] = field(default_factory=dict)
 
     @property
     def hosts(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 from pyinfra import host as current_host
 from pyinfra.api import FunctionCommand, Host, State, deploy, operation
 
-from roles.connection import Answer, Connection
+from roles.connection import Answer
 from roles.fleet import Fleet, new_activation, now
 from roles.steps import explain, host_step
 from roles.terminal import show
@@ -66,7 +66,8 @@ def _activate(fleet: Fleet, wave: Wave, changes: list[ServiceChange]) -> Generat
 
 @operation()
 def _settle(fleet: Fleet) -> Generator[FunctionCommand, None, None]:
-    yield FunctionCommand(_run_return, (fleet,), {})
+    if current_host.name in fleet.rollout.to_return():
+        yield FunctionCommand(_run_return, (fleet,), {})
 
 
 def _run_activations(state: State, host: Host, fleet: Fleet, wave: Wave, changes: list[ServiceChange]) -> bool:
@@ -75,10 +76,9 @@ def _run_activations(state: State, host: Host, fleet: Fleet, wave: Wave, changes
         return True
     verdict = Verdict(Outcome.PROVEN)
     for change in changes:
-        activation = new_activation()
-        request = _activation_request(fleet, change.release, activation=activation, mode="activate")
+        request = _activation_request(fleet, change.release, mode="activate")
         verdict = _watch(fleet, host.name, request)
-        fleet.activations.setdefault(host.name, []).append((change.release, activation))
+        fleet.activated.setdefault(host.name, []).append(change.release)
         if not verdict.outcome.good:
             break
     fleet.end(host.name, verdict.outcome, verdict=verdict)
@@ -87,20 +87,18 @@ def _run_activations(state: State, host: Host, fleet: Fleet, wave: Wave, changes
 
 def _run_return(state: State, host: Host, fleet: Fleet) -> bool:
     del state
-    if host.name not in fleet.rollout.to_return():
-        return True
     show([f"{host.name}: going back, since the rollout stopped after {fleet.rollout.stopped_after}"])
     verdict = fleet.rollout.verdicts[host.name]
-    for release, activation in reversed(fleet.activations.get(host.name, [])):
-        request = _activation_request(fleet, release, activation=new_activation(), mode="return")
-        verdict = _watch(fleet, host.name, {**request, "undo": activation})
+    for release in reversed(fleet.activated.get(host.name, [])):
+        request = _activation_request(fleet, release, mode="return")
+        verdict = _watch(fleet, host.name, request)
     fleet.end(host.name, verdict.outcome, verdict=verdict)
     return True
 
 
-def _activation_request(fleet: Fleet, release: Release, *, activation: str, mode: str) -> dict[str, Any]:
+def _activation_request(fleet: Fleet, release: Release, *, mode: str) -> dict[str, Any]:
     return {
-        "activation": activation,
+        "activation": new_activation(),
         "service": release.service,
         "release": release.id,
         "unit_name": release.unit_name,
@@ -125,7 +123,7 @@ def _watch(fleet: Fleet, name: str, request: dict[str, Any]) -> Verdict:
 
 def _verdict(fleet: Fleet, request: dict[str, Any], answer: Answer, result: Answer) -> Verdict:
     told: dict[str, Any] = json.loads(result.output) if result.ok and result.output.strip() else {}
-    outcome = _OUTCOMES.get(str(told.get("outcome")), Outcome.UNKNOWN)
+    outcome = _OUTCOMES[request["mode"]].get(str(told.get("outcome")), Outcome.UNKNOWN)
     reason = str(told.get("reason") or "")
     if outcome is Outcome.UNKNOWN:
         why = explain(answer) if not answer.ok else explain(result)
@@ -140,14 +138,24 @@ def _verdict(fleet: Fleet, request: dict[str, Any], answer: Answer, result: Answ
 
 
 _OUTCOMES = {
-    "proven": Outcome.PROVEN,
-    "already": Outcome.PROVEN,
-    "refused": Outcome.REFUSED,
-    "rejected": Outcome.REJECTED,
-    "returned": Outcome.RETURNED,
-    "removed": Outcome.REMOVED,
-    "nothing": Outcome.FAILED,
-    "failed": Outcome.FAILED,
+    "activate": {
+        "proven": Outcome.PROVEN,
+        "already": Outcome.PROVEN,
+        "refused": Outcome.REFUSED,
+        "rejected": Outcome.REJECTED,
+        "returned": Outcome.RETURNED,
+        "removed": Outcome.REMOVED,
+        "failed": Outcome.FAILED,
+    },
+    # What the release before does when it is asked to come back.
+    "return": {
+        "proven": Outcome.RETURNED,
+        "already": Outcome.RETURNED,
+        "returned": Outcome.RETURNED,
+        "removed": Outcome.REMOVED,
+        "refused": Outcome.FAILED,
+        "rejected": Outcome.FAILED,
+        "nothing": Outcome.FAILED,
+        "failed": Outcome.FAILED,
+    },
 }
-
-__all__ = ["Connection", "activate", "settle", "stage"]

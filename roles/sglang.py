@@ -3,8 +3,8 @@
 from pyinfra import host
 from pyinfra.api import deploy
 
-from roles.cuda import UV
 from roles.fleet import Fleet
+from roles.installer import UV
 from roles.steps import host_step
 from roles.wanted import requirements_text
 from sglang_fleet.rollout import Wave

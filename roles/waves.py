@@ -21,13 +21,14 @@ def close(fleet: Fleet, wave: Wave) -> None:
 @deploy("Waves")
 def verdict(fleet: Fleet) -> None:
     """Say how every host ended; the exit status is 0 only when each is where it should be."""
-    if current_host.name in fleet.busy:
+    if current_host.name in fleet.busy[:1]:  # one host speaks for all
         _verdict(name="verdict", fleet=fleet)
 
 
 @operation()
 def _close(fleet: Fleet, wave: Wave) -> Generator[FunctionCommand, None, None]:
-    yield FunctionCommand(_judge, (fleet, wave), {})
+    if current_host.name == fleet.busy[0]:  # one host speaks for all; the others only wait for it here
+        yield FunctionCommand(_judge, (fleet, wave), {})
 
 
 @operation()
@@ -36,9 +37,7 @@ def _verdict(fleet: Fleet) -> Generator[FunctionCommand, None, None]:
 
 
 def _judge(state: State, host: Host, fleet: Fleet, wave: Wave) -> bool:
-    del state
-    if host.name != fleet.busy[0]:
-        return True  # one host speaks for all
+    del state, host
     already_stopped = fleet.rollout.stopped_after
     fleet.rollout.close(wave)
     if fleet.rollout.stopped_after and not already_stopped:
@@ -48,8 +47,7 @@ def _judge(state: State, host: Host, fleet: Fleet, wave: Wave) -> bool:
 
 
 def _tell(state: State, host: Host, fleet: Fleet) -> bool:
-    if host.name != fleet.busy[0]:
-        return True
+    del host
     fleet.rollout.finish()
     heading("How each host ended")
     show(verdict_lines(fleet.rollout, hosts=fleet.hosts))

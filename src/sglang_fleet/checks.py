@@ -44,6 +44,8 @@ def _unknown(state: HostState) -> Iterator[Refusal]:
 
 def _driver(deployment: Deployment, state: HostState) -> Iterator[Refusal]:
     floor = deployment.cuda.minimum_driver
+    if state.driver is None:
+        yield Refusal("nvidia-smi names no GPU and no driver", f"install driver {floor} or newer, and reboot")
     if isinstance(state.driver, str) and _major(state.driver) < floor:
         yield Refusal(
             f"the NVIDIA driver is {state.driver}; cuda.minimum_driver is {floor}",

@@ -117,6 +117,7 @@ def why_activate(release: Release, state: ServiceState) -> str:
         (bool(state.dropins), "drop-ins change the unit"),
         (state.active != "active", f"the unit is {state.active}"),
         (state.running_release != release.id, "the process still runs another release"),
+        (state.needs_reload is True, "systemd has not read the unit's files again since they changed"),
         (state.enabled != "enabled", "the unit is not enabled at boot"),
         (release.id not in state.proven_releases(), "the running release was never proven"),
     )

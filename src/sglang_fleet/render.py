@@ -27,9 +27,10 @@ START_LIMIT_BURST = 5
 # SGLang waits 15 s for its schedulers after the drain, then kills them (measured on 0.5.23 with pp_size 2).
 STOP_MARGIN_SECONDS = 40
 
-# At start SGLang logs its whole server_args, keys included, at level INFO from these loggers.
-# Source: sglang 0.5.23, srt/entrypoints/engine.py; SGLANG_LOGGING_CONFIG_PATH, srt/utils.
-LOGGERS_THAT_PRINT_KEYS = ("sglang.srt.entrypoints.engine",)
+# At start SGLang logs its whole server_args, keys included, at level INFO from this logger.
+# Source: sglang 0.5.23, srt/entrypoints/engine.py; configure_logger in srt/utils/common.py reads the file
+# that SGLANG_LOGGING_CONFIG_PATH names, in every process, instead of setting logging up itself.
+LOGGER_THAT_PRINTS_KEYS = "sglang.srt.entrypoints.engine"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,11 +172,14 @@ def environment_text(service: Service, places: Places) -> str:
 
 
 def logging_text() -> str:
-    """A logging configuration that keeps the loggers which print keys from doing so."""
+    """SGLang's own logging, less the lines that hold keys; schedulers need the root handler to log at all."""
     config = {
         "version": 1,
         "disable_existing_loggers": False,
-        "loggers": {logger: {"level": "WARNING"} for logger in LOGGERS_THAT_PRINT_KEYS},
+        "formatters": {"sglang": {"format": "[%(asctime)s] %(message)s", "datefmt": "%Y-%m-%d %H:%M:%S"}},
+        "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "sglang"}},
+        "root": {"level": "INFO", "handlers": ["console"]},
+        "loggers": {logger: {"level": "WARNING"} for logger in (LOGGER_THAT_PRINTS_KEYS, "httpx", "httpcore")},
     }
     return json.dumps(config, indent=2) + "\n"
 

@@ -1,0 +1,104 @@
+"""The lab's HTTP server: a package index (PEP 503) over a folder of wheels, and the apt repository.
+
+    python -m lab.server ADDRESS PORT
+
+/simple/                  the index, made from the wheels' names on each request
+/wheels/NAME              a wheel
+/cuda/DISTRO/ARCH/NAME    the apt repository, the same one for every distribution
+"""
+
+import functools
+import hashlib
+import html
+import re
+import shutil
+import sys
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from . import repository, wheels
+
+CUDA = re.compile(r"/cuda/[a-z0-9]+/x86_64/(?:\./)?([^/]+)")
+
+
+@functools.cache
+def _digest(path: Path, _changed_at: int) -> str:
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def _project(wheel: Path) -> str:
+    return re.sub(r"[-_.]+", "-", wheel.name.partition("-")[0]).lower()
+
+
+def _page(links: list[tuple[str, str]]) -> bytes:
+    anchors = "".join(f'<a href="{html.escape(target)}">{html.escape(text)}</a><br>\n' for target, text in links)
+    return f"<!DOCTYPE html>\n<html><body>\n{anchors}</body></html>\n".encode()
+
+
+def index_page(project: str) -> bytes | None:
+    """The page of one project, or of all when `project` is empty; None when there is no such project."""
+    found = sorted(wheels.index_folder().glob("*.whl"))
+    if not project:
+        return _page([(f"/simple/{name}/", name) for name in sorted({_project(wheel) for wheel in found})])
+    own = [wheel for wheel in found if _project(wheel) == project]
+    if not own:
+        return None
+    return _page(
+        [(f"/wheels/{w.name}#sha256={_digest(w, w.stat().st_mtime_ns)}", w.name) for w in own],
+    )
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers GET and HEAD; anything that is not listed above is 404."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_HEAD(self) -> None:
+        """Answer without a body."""
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        """Answer with a page or a file."""
+        path = self.path.partition("?")[0]
+        if path == "/simple" or path.startswith("/simple/"):
+            self._send(index_page(path.removeprefix("/simple").strip("/")))
+        elif path.startswith("/wheels/"):
+            self._send_file(wheels.index_folder() / Path(path).name)
+        elif found := CUDA.fullmatch(path):
+            self._send_file(repository.folder() / found[1])
+        else:
+            self._send(None)
+
+    def _send(self, body: bytes | None) -> None:
+        content = b"not found\n" if body is None else body
+        self.send_response(HTTPStatus.NOT_FOUND if body is None else HTTPStatus.OK)
+        self.send_header("Content-Type", "text/plain" if body is None else "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def _send_file(self, path: Path) -> None:
+        if not path.is_file():
+            self._send(None)
+            return
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Type", "application/octet-stream")
+        self.send_header("Content-Length", str(path.stat().st_size))
+        self.end_headers()
+        if self.command != "HEAD":
+            with path.open("rb") as handle:
+                shutil.copyfileobj(handle, self.wfile, 1 << 20)
+
+
+class Server(ThreadingHTTPServer):
+    """Threads do not keep the server alive, and a queue long enough for a whole fleet at once."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+
+if __name__ == "__main__":
+    Server((sys.argv[1], int(sys.argv[2])), Handler).serve_forever()

@@ -1,0 +1,154 @@
+"""Looking arguments up, and the sentences an operator reads."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from sglang_fleet import catalog
+from sglang_fleet.catalog import Argument, Catalogue, UnknownVersion, catalogue, versions
+
+
+@pytest.fixture(scope="module")
+def pinned() -> Catalogue:
+    return catalogue("0.5.23")
+
+
+def found(pinned: Catalogue, name: str) -> Argument:
+    argument = pinned.find(name)
+    assert argument is not None
+    return argument
+
+
+def test_every_option_of_the_release_is_there(pinned: Catalogue) -> None:
+    assert len(pinned.arguments) == 531
+    assert len({argument.flag for argument in pinned.arguments}) == 531
+
+
+@pytest.mark.parametrize("name", ["tp_size", "tp-size", "--tp-size"])
+def test_an_argument_is_found_by_any_way_of_writing_it(pinned: Catalogue, name: str) -> None:
+    assert found(pinned, name).flag == "--tp-size"
+    assert found(pinned, name).render(8) == ["--tp-size", "8"]
+
+
+def test_an_alias_renders_as_the_operator_wrote_it(pinned: Catalogue) -> None:
+    assert found(pinned, "tensor_parallel_size").render(8) == ["--tensor-parallel-size", "8"]
+    assert found(pinned, "tensor_parallel_size").name == "tp_size"
+    assert found(pinned, "model").render("m") == ["--model", "m"]
+    assert found(pinned, "model_path").render("m") == ["--model-path", "m"]
+
+
+def test_a_destination_that_is_no_flag_is_not_found(pinned: Catalogue) -> None:
+    """0.5.23 keeps `--fp8-gemm-backend` under `fp8_gemm_runner_backend`: that is no name to write."""
+    assert found(pinned, "fp8_gemm_backend").destination == "fp8_gemm_runner_backend"
+    assert pinned.find("fp8_gemm_runner_backend") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        (
+            "pp_async_batch_dept",
+            1,
+            "`pp_async_batch_dept`: no such argument in SGLang 0.5.23; did you mean `pp_async_batch_depth`?",
+        ),
+        ("zzzzzz", 1, "`zzzzzz`: no such argument in SGLang 0.5.23"),
+        (
+            "no_lora_strict_loading",
+            True,
+            "`no_lora_strict_loading`: write `lora_strict_loading: false` instead",
+        ),
+        ("tp_size", "eight", "`tp_size` expects a whole number, got 'eight'"),
+        ("tp_size", True, "`tp_size` expects a whole number, got true"),
+        ("tp_size", [1, 2], "`tp_size` takes one value, got a list"),
+        ("mem_fraction_static", "much", "`mem_fraction_static` expects a number, got 'much'"),
+        ("trust_remote_code", "yes", "`trust_remote_code` expects true or false, got 'yes'"),
+        ("weight_version", 1.1, "`weight_version` expects text, got 1.1; put it in quotes"),
+        ("grammar_backend", {"a": 1}, "`grammar_backend` must be one of xgrammar, "),
+        (
+            "grammar_backend",
+            "nothing",
+            "`grammar_backend` must be one of xgrammar, outlines, llguidance, none; got 'nothing'",
+        ),
+        ("cuda_graph_config", "{", "`cuda_graph_config` expects a mapping, a list or JSON text, got '{'"),
+        ("cuda_graph_bs_decode", [], "`cuda_graph_bs_decode` expects at least one value, got an empty list"),
+        ("cuda_graph_bs_decode", [1, "x"], "`cuda_graph_bs_decode` expects a whole number, got 'x'"),
+    ],
+)
+def test_a_wrong_setting_is_named_in_one_sentence(pinned: Catalogue, name: str, value: object, sentence: str) -> None:
+    problem = pinned.check(name, value)
+    assert problem is not None
+    assert problem.startswith(sentence)
+
+
+def test_the_golden_spec_is_fine(pinned: Catalogue) -> None:
+    arguments = {
+        "model_path": "/root/models/Kimi-K2.6",
+        "port": 30001,
+        "host": "0.0.0.0",  # noqa: S104 - the story's own spec
+        "tp_size": 1,
+        "pp_size": 8,
+        "pp_async_batch_depth": 8,
+        "mem_fraction_static": 0.88,
+        "context_length": 32768,
+        "max_running_requests": 64,
+        "attention_backend": "triton",
+        "trust_remote_code": True,
+        "grammar_backend": "none",
+        "api_key": None,
+    }
+    assert [pinned.check(*item) for item in arguments.items()] == [None] * len(arguments)
+    words = [word for name, value in arguments.items() for word in found(pinned, name).render(value)]
+    assert " ".join(words) == (
+        "--model-path /root/models/Kimi-K2.6 --port 30001 --host 0.0.0.0 --tp-size 1 --pp-size 8"
+        " --pp-async-batch-depth 8 --mem-fraction-static 0.88 --context-length 32768"
+        " --max-running-requests 64 --attention-backend triton --trust-remote-code --grammar-backend none"
+    )
+
+
+def test_what_the_source_calls_deprecated_says_what_to_use(pinned: Catalogue) -> None:
+    advice = found(pinned, "disable_cuda_graph").deprecated
+    assert advice == "use --cuda-graph-backend-{decode,prefill}=disabled"
+    assert found(pinned, "tp_size").deprecated is None
+
+
+def test_the_model_is_the_only_argument_that_must_be_given(pinned: Catalogue) -> None:
+    assert [argument.flag for argument in pinned.arguments if argument.required] == ["--model-path"]
+
+
+@pytest.mark.parametrize("version", ["0.5.99", "../data/0.5.23", ""])
+def test_an_unknown_version_names_those_there_are(version: str) -> None:
+    with pytest.raises(UnknownVersion, match=r"no flag catalogue for SGLang .*; there is one for .*0\.5\.23"):
+        catalogue(version)
+
+
+def test_versions_are_in_the_order_of_release() -> None:
+    assert "0.5.23" in versions()
+    order = ["0.5.6", "0.5.6.post2", "0.5.9", "0.5.10"]
+    assert sorted(sorted(order), key=catalog._order) == order  # noqa: SLF001 - only this shows the order
+
+
+def test_loading_is_fast() -> None:
+    """Every run pays for it: under 10 ms, in a fresh interpreter, best of five."""
+    program = (
+        "import time; from sglang_fleet import catalog; begun = time.process_time(); "
+        "catalog.catalogue('0.5.23'); print(time.process_time() - begun)"
+    )
+    times = [
+        float(subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, env=_paths()).stdout)
+        for _ in range(5)
+    ]
+    assert min(times) < 0.010
+
+
+def _paths() -> dict[str, str]:
+    return {"PYTHONPATH": ":".join(sys.path)}
+
+
+def test_a_mistake_is_cheap_too(pinned: Catalogue) -> None:
+    begun = time.process_time()
+    pinned.check("pp_async_batch_dept", 1)
+    assert time.process_time() - begun < 0.2

@@ -1,0 +1,319 @@
+"""The stand-in serves, drains, dies and misbehaves as its documentation says."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+import zipfile
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lab.standins.sglang import build
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "handlers": {"console": {"class": "logging.StreamHandler"}},
+    "root": {"level": "INFO", "handlers": ["console"]},
+    "loggers": {"sglang.srt.entrypoints.engine": {"level": "WARNING"}},
+}
+
+
+class Running:
+    """A started server and its log."""
+
+    def __init__(
+        self, *, folder: Path, site: Path, words: list[str], faults: dict[str, Any], env: dict[str, str]
+    ) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.faults = folder / "faults.json"
+        self.faults.write_text(json.dumps({"start_delay": 0, "health_503_for": 0, **faults}))
+        self.log = folder / "log"
+        environment = {"PYTHONPATH": str(site), "SGLANG_STANDIN_FAULTS": str(self.faults), **env}
+        command = [sys.executable, "-m", "sglang.launch_server", "--model-path", "tiny", "--port", str(self.port)]
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen([*command, *words], stderr=log, stdout=log, env=environment)
+
+    def ask(
+        self, path: str, body: dict[str, Any] | None = None, *, key: str = "", timeout: float = 5
+    ) -> tuple[int, str]:
+        """Status and text; status 0 when nothing answers."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data)
+        if key:
+            request.add_header("Authorization", f"Bearer {key}")
+        try:
+            with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310 - as above
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
+
+    def wait_for(self, status: int, path: str = "/health", seconds: float = 10) -> None:
+        deadline = time.monotonic() + seconds
+        while self.ask(path)[0] != status:
+            assert time.monotonic() < deadline, self.log.read_text()
+            time.sleep(0.02)
+
+    def scheduler(self) -> int:
+        """The pid of the scheduler process."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        return next(int(pid) for pid in children if b"sglang::scheduler" in Path(f"/proc/{pid}/cmdline").read_bytes())
+
+    def stop(self) -> None:
+        with suppress(ProcessLookupError):
+            self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel's content, as an installer lays it out."""
+    folder = tmp_path_factory.mktemp("site")
+    with zipfile.ZipFile(build(folder, marker="here")) as archive:
+        archive.extractall(folder)
+    return folder
+
+
+@pytest.fixture
+def start(tmp_path: Path, site: Path) -> Iterator[Callable[..., Running]]:
+    started: list[Running] = []
+
+    def begin(*words: str, env: dict[str, str] | None = None, **faults: object) -> Running:
+        folder = tmp_path / str(len(started))
+        folder.mkdir()
+        running = Running(folder=folder, site=site, words=list(words), faults=faults, env=env or {})
+        started.append(running)
+        return running
+
+    yield begin
+    for running in started:
+        running.stop()
+
+
+COMPLETION = {"prompt": "one two", "max_tokens": 3}
+GENERATE = {"text": "one two", "sampling_params": {"max_new_tokens": 3}}
+
+
+def test_it_refuses_connections_then_says_503_then_200(start: Callable[..., Running]) -> None:
+    server = start(start_delay=0.4, health_503_for=0.4)
+    assert server.ask("/health")[0] == 0
+    server.wait_for(503)
+    assert server.ask("/v1/completions", COMPLETION)[0] == 503
+    server.wait_for(200)
+    assert [server.ask(path)[0] for path in ("/ready", "/health_generate", "/v1/models")] == [200] * 3
+
+
+def test_completions_have_the_real_shapes(start: Callable[..., Running]) -> None:
+    server = start("--enable-metrics", "--served-model-name", "k26")
+    server.wait_for(200)
+    answer = json.loads(server.ask("/generate", GENERATE)[1])
+    assert answer["text"]
+    assert (answer["meta_info"]["prompt_tokens"], answer["meta_info"]["completion_tokens"]) == (2, 3)
+    assert {"id", "finish_reason"} <= set(answer["meta_info"])
+    assert json.loads(server.ask("/v1/completions", COMPLETION)[1])["usage"]["completion_tokens"] == 3
+    chat = {"messages": [{"role": "user", "content": "one two"}], "max_tokens": 3}
+    assert json.loads(server.ask("/v1/chat/completions", chat)[1])["choices"][0]["message"]["content"]
+    assert json.loads(server.ask("/v1/models")[1])["data"][0]["id"] == "k26"
+    assert "sglang:generation_tokens_total{" in server.ask("/metrics")[1]
+    assert '"} 9' in server.ask("/metrics")[1]
+    stream = server.ask("/v1/completions", {**COMPLETION, "stream": True})[1]
+    assert stream.count("data: {") == 3
+    assert stream.endswith("data: [DONE]\n\n")
+
+
+def test_server_info_answers_the_effective_arguments(start: Callable[..., Running]) -> None:
+    server = start("--pp-size", "8", "--disable-cuda-graph")
+    server.wait_for(200)
+    info = json.loads(server.ask("/get_server_info")[1])
+    assert (info["pp_size"], info["version"], info["standin_marker"]) == (8, "0.5.23", "here")
+    assert info["cuda_graph_config"]["decode"]["backend"] == "disabled"
+    assert "--pp-size 8" in info["launch_command"]
+    assert server.ask("/metrics")[0] == 404
+
+
+def test_a_key_closes_all_but_health_and_metrics(start: Callable[..., Running], tmp_path: Path) -> None:
+    secrets = tmp_path / "secrets.yaml"
+    secrets.write_text('api-key: "poison"\n')
+    server = start("--config", str(secrets), "--enable-metrics")
+    server.wait_for(200)
+    assert [server.ask(path)[0] for path in ("/health_generate", "/ready", "/metrics")] == [200] * 3
+    assert [server.ask(path)[0] for path in ("/v1/models", "/server_info", "/nowhere")] == [401] * 3
+    assert server.ask("/v1/models", key="poison")[0] == 200
+    assert "'api_key': 'poison'" in server.log.read_text()
+
+
+def test_a_logging_config_keeps_the_key_out_of_the_log(start: Callable[..., Running], tmp_path: Path) -> None:
+    path = tmp_path / "logging.json"
+    path.write_text(json.dumps(LOGGING))
+    server = start("--api-key", "poison", env={"SGLANG_LOGGING_CONFIG_PATH": str(path)})
+    server.wait_for(200)
+    time.sleep(0.1)
+    assert "poison" not in server.log.read_text()
+    assert "fired up" in server.log.read_text()
+
+
+def test_a_logging_config_that_is_missing_ends_it(start: Callable[..., Running]) -> None:
+    server = start(env={"SGLANG_LOGGING_CONFIG_PATH": "/nowhere.json"})
+    assert server.process.wait(10) == 1
+    assert "does not exist" in server.log.read_text()
+
+
+def test_sigterm_finishes_the_request_in_flight(start: Callable[..., Running]) -> None:
+    server = start(token_seconds=0.1)
+    server.wait_for(200)
+    body = json.dumps({"prompt": "x", "max_tokens": 8}).encode()
+    head = f"POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n".encode()
+    with socket.create_connection(("127.0.0.1", server.port), timeout=5) as client:
+        client.sendall(head + body)
+        time.sleep(0.2)
+        server.process.terminate()
+        time.sleep(0.1)
+        assert server.ask("/health")[0] == 503
+        received = b"".join(iter(lambda: client.recv(65536), b""))
+    assert b"200 OK" in received
+    assert b'"completion_tokens": 8' in received
+    assert server.process.wait(5) == 0
+
+
+def test_without_its_scheduler_it_is_killed(start: Callable[..., Running]) -> None:
+    server = start()
+    server.wait_for(200)
+    os.kill(server.scheduler(), signal.SIGKILL)
+    assert server.process.wait(5) == -signal.SIGKILL
+
+
+def test_an_unknown_flag_ends_with_2(start: Callable[..., Running]) -> None:
+    server = start("--no-such-flag")
+    assert server.process.wait(10) == 2
+    assert "error: unrecognized arguments: --no-such-flag" in server.log.read_text()
+
+
+def test_a_model_folder_that_is_not_there_ends_with_1(start: Callable[..., Running]) -> None:
+    assert start("--model-path", "/nowhere/at/all").process.wait(10) == 1
+
+
+@pytest.mark.parametrize(
+    ("faults", "status"),
+    [
+        ({"exit_at_start": 7}, 7),
+        ({"exit_after": {"seconds": 0.2, "code": 3}, "start_delay": 5}, 3),
+        ({"exit_after_ready": {"seconds": 0.1, "code": 4}}, 4),
+        ({"scheduler_dies_after": 0.1}, -signal.SIGKILL),
+        ({"only_with_flag": {"--trust-remote-code": {"exit_at_start": 5}}}, 5),
+        ({"ports": {"1": {"exit_at_start": 6}}, "exit_at_start": 8}, 8),
+    ],
+)
+def test_it_ends_when_told_to(start: Callable[..., Running], faults: dict[str, Any], status: int) -> None:
+    assert start("--trust-remote-code", **faults).process.wait(10) == status
+
+
+def test_a_fault_there_is_not_is_an_error(start: Callable[..., Running]) -> None:
+    server = start(flaping=1)
+    assert server.process.wait(10) == 1
+    assert "no such fault: flaping" in server.log.read_text()
+
+
+def test_a_dead_scheduler_looks_well_and_answers_nothing(start: Callable[..., Running]) -> None:
+    server = start(dead_scheduler=True)
+    server.wait_for(200)
+    assert server.ask("/generate", GENERATE, timeout=0.3)[0] == 0
+
+
+def test_it_hangs_after_so_many_requests(start: Callable[..., Running]) -> None:
+    server = start(hang_after=1)
+    server.wait_for(200)
+    assert server.ask("/generate", GENERATE)[0] == 200
+    assert server.ask("/generate", GENERATE, timeout=0.3)[0] == 0
+    assert server.ask("/health")[0] == 200
+
+
+def test_it_flaps(start: Callable[..., Running]) -> None:
+    server = start(flapping=0.3)
+    for status in (200, 503, 200, 503):
+        server.wait_for(status, seconds=2)
+
+
+def test_an_empty_completion_has_no_token(start: Callable[..., Running]) -> None:
+    server = start(empty_completion=True)
+    server.wait_for(200)
+    answer = json.loads(server.ask("/generate", GENERATE)[1])
+    assert (answer["text"], answer["meta_info"]["completion_tokens"]) == ("", 0)
+
+
+def test_loopback_only_leaves_other_addresses_out(start: Callable[..., Running]) -> None:
+    server = start("--host", "0.0.0.0", loopback_only=True)  # noqa: S104 - the fault keeps it closed
+    server.wait_for(200)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", server.port), timeout=1).close()
+
+
+def test_faults_may_change_while_it_runs(start: Callable[..., Running]) -> None:
+    server = start()
+    server.wait_for(200)
+    server.faults.write_text(json.dumps({"health_503_for": 3600}))
+    server.wait_for(503)
+
+
+def test_deaf_to_sigterm(start: Callable[..., Running]) -> None:
+    server = start(ignore_sigterm=True)
+    server.wait_for(200)
+    server.process.terminate()
+    time.sleep(0.3)
+    assert server.ask("/health")[0] == 200
+
+
+def test_a_slow_drain_takes_longer(start: Callable[..., Running]) -> None:
+    server = start(slow_drain=0.6)
+    server.wait_for(200)
+    begun = time.monotonic()
+    server.process.terminate()
+    assert server.process.wait(5) == 0
+    assert time.monotonic() - begun > 0.5
+
+
+def test_an_orphan_keeps_the_port(start: Callable[..., Running]) -> None:
+    server = start(orphan=True)
+    server.wait_for(200)
+    children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
+    orphan = next(int(pid) for pid in children if int(pid) != server.scheduler())
+    try:
+        server.process.terminate()
+        assert server.process.wait(5) == 0
+        os.kill(orphan, signal.SIGTERM)
+        with socket.create_connection(("127.0.0.1", server.port), timeout=1):
+            pass  # the kernel accepts for the orphan, who never answers
+        second = start("--port", str(server.port), bind_hang=0.1)
+        assert second.process.wait(10) == -signal.SIGKILL
+        assert "[Errno 98] error while attempting to bind" in second.log.read_text()
+    finally:
+        os.kill(orphan, signal.SIGKILL)
+
+
+def test_importing_it_is_quick(site: Path) -> None:
+    """Hosts import it to verify a venv; many of them share two cores."""
+    program = "import time; begun = time.process_time(); import sglang; print(time.process_time() - begun)"
+    times = []
+    for _ in range(3):
+        done = subprocess.run(
+            [sys.executable, "-c", program], env={"PYTHONPATH": str(site)}, capture_output=True, check=True
+        )
+        times.append(float(done.stdout))
+    assert min(times) < 0.02
