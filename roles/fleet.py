@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from pyinfra.api import State
 
@@ -32,6 +33,7 @@ class Fleet:
         releases: what each host's services should run.
         plans: what each host needs; only hosts that were seen and not refused have one.
         rollout: the waves, and the verdicts so far.
+        backward: for a rollback, what each host's services go back to.
         activated: the releases that were tried on each host, in order.
         secret_values: hidden wherever a text is shown.
     """
@@ -44,6 +46,7 @@ class Fleet:
     rollout: Rollout = field(default_factory=lambda: Rollout(()))
     secret_values: tuple[str, ...] = ()
     connections: dict[str, Connection] = field(default_factory=dict)
+    backward: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     activated: dict[str, list[Release]] = field(default_factory=dict)
 
     @property

@@ -1,19 +1,16 @@
 """Look at every host once, refuse what cannot work, show what would change."""
 
-import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from gevent.lock import RLock
 from gevent.pool import Pool
 from pyinfra.api import State
 from pyinfra.api.exceptions import PyinfraError
-from pyinfra.context import ctx_state
 
 from roles.connection import Connection
 from roles.fleet import Fleet
-from roles.terminal import heading, hush, show
+from roles.shared import shared_fleet
+from roles.terminal import heading, show
 from roles.wanted import Wanted, want
 from sglang_fleet.checks import Refusal, check
 from sglang_fleet.observe import HostState, ProbeUnreadable, parse
@@ -22,13 +19,6 @@ from sglang_fleet.problems import Problem, render
 from sglang_fleet.report import plan_lines
 from sglang_fleet.rollout import Outcome, Rollout, waves
 
-_lock = RLock()
-_fleets: dict[int, Fleet] = {}
-_UNORDERED = {
-    "--serial": "hosts would run one after another, past the waves",
-    "--no-wait": "a later wave would not wait for the one before it",
-}
-
 
 def look() -> Fleet:
     """The run's one look at the fleet; the first host that asks does it for all of them.
@@ -36,20 +26,7 @@ def look() -> Fleet:
     Raises:
         PyinfraError: the YAML has errors; they have all been shown, and nothing was changed.
     """
-    state = ctx_state.get()
-    with _lock:
-        if id(state) not in _fleets:
-            _fleets[id(state)] = Fleet(state, Path(state.cwd or "."))
-            _refuse_unordered()
-            hush()
-            _look_at_all(_fleets[id(state)])
-        return _fleets[id(state)]
-
-
-def _refuse_unordered() -> None:
-    for option, reason in _UNORDERED.items():
-        if option in sys.argv:
-            raise PyinfraError(f"{option} cannot be used here: {reason}. Nothing was changed.")
+    return shared_fleet(_look_at_all)
 
 
 def _look_at_all(fleet: Fleet) -> None:

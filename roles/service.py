@@ -77,7 +77,7 @@ def _run_activations(state: State, host: Host, fleet: Fleet, wave: Wave, changes
     verdict = Verdict(Outcome.PROVEN)
     for change in changes:
         request = _activation_request(fleet, change.release, mode="activate")
-        verdict = _watch(fleet, host.name, request)
+        verdict = watch(fleet, host.name, request)
         fleet.activated.setdefault(host.name, []).append(change.release)
         if not verdict.outcome.good:
             break
@@ -91,7 +91,7 @@ def _run_return(state: State, host: Host, fleet: Fleet) -> bool:
     verdict = fleet.rollout.verdicts[host.name]
     for release in reversed(fleet.activated.get(host.name, [])):
         request = _activation_request(fleet, release, mode="return")
-        verdict = _watch(fleet, host.name, request)
+        verdict = watch(fleet, host.name, request)
     fleet.end(host.name, verdict.outcome, verdict=verdict)
     return True
 
@@ -108,7 +108,7 @@ def _activation_request(fleet: Fleet, release: Release, *, mode: str) -> dict[st
     }
 
 
-def _watch(fleet: Fleet, name: str, request: dict[str, Any]) -> Verdict:
+def watch(fleet: Fleet, name: str, request: dict[str, Any]) -> Verdict:
     """Start an activation and follow it; a broken connection is made again, and the truth read from the host."""
     connection = fleet.connections[name]
     answer = connection.call("activate", request, stream=True)

@@ -33,7 +33,7 @@ def _close(fleet: Fleet, wave: Wave) -> Generator[FunctionCommand, None, None]:
 
 @operation()
 def _verdict(fleet: Fleet) -> Generator[FunctionCommand, None, None]:
-    yield FunctionCommand(_tell, (fleet,), {})
+    yield FunctionCommand(tell, (fleet,), {})
 
 
 def _judge(state: State, host: Host, fleet: Fleet, wave: Wave) -> bool:
@@ -46,7 +46,8 @@ def _judge(state: State, host: Host, fleet: Fleet, wave: Wave) -> bool:
     return True
 
 
-def _tell(state: State, host: Host, fleet: Fleet) -> bool:
+def tell(state: State, host: Host, fleet: Fleet) -> bool:
+    """Print how every host ended, and make pyinfra's exit status say so too."""
     del host
     fleet.rollout.finish()
     heading("How each host ended")

@@ -119,7 +119,7 @@ def why_activate(release: Release, state: ServiceState) -> str:
         (state.running_release != release.id, "the process still runs another release"),
         (state.needs_reload is True, "systemd has not read the unit's files again since they changed"),
         (state.enabled != "enabled", "the unit is not enabled at boot"),
-        (release.id not in state.proven_releases(), "the running release was never proven"),
+        (state.proven_release != release.id, "the running release has not been proven since it was started"),
     )
     return next((why for holds, why in checks if holds), "")
 

@@ -1,5 +1,6 @@
 """The texts an operator reads: the plan with equal differences grouped, and the verdicts."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from sglang_fleet.checks import Refusal
@@ -8,6 +9,7 @@ from sglang_fleet.rollout import Outcome, Rollout, Verdict, Wave
 
 _WIDTH = 78
 _JOURNAL_LINES = 12
+_NUMBERS = re.compile(r"[0-9.]+ s\b|pid [0-9]+")  # two hosts fail for the same reason, not in the same instant
 
 
 def plan_lines(
@@ -83,19 +85,32 @@ def _only_changes(difference: Sequence[str]) -> list[str]:
 
 
 def verdict_lines(rollout: Rollout, *, hosts: Sequence[str]) -> list[str]:
-    """How a rollout ended, a line a host, and why for each that is not where it should be."""
+    """How a rollout ended, a line a host, and why for each that is not where it should be; the same why only once."""
     width = max((len(host) for host in hosts), default=0)
+    margin = " " * (width + 2)
     lines: list[str] = []
+    told: dict[tuple[Outcome, str], str] = {}
     for host in hosts:
         verdict = rollout.verdicts.get(host, Verdict(Outcome.NOT_STARTED))
-        facts = [verdict.outcome.value.upper() if not verdict.outcome.good else verdict.outcome.value]
-        facts += [verdict.release] if verdict.release else []
-        facts += [f"{verdict.seconds:.0f} s"] if verdict.seconds is not None else []
-        lines.append(f"{host:<{width}}  {'  '.join(facts)}")
-        if not verdict.outcome.good:
-            lines += _wrapped(verdict.reason, indent=width + 2) if verdict.reason else []
-            lines += [f"{' ' * (width + 2)}| {line}" for line in verdict.journal[-_JOURNAL_LINES:]]
+        first = told.setdefault((verdict.outcome, _NUMBERS.sub("", verdict.reason)), host)
+        lines.append(f"{host:<{width}}  {'  '.join(_facts(verdict))}")
+        if verdict.outcome.good or not verdict.reason:
+            continue
+        if first != host:
+            lines[-1] += f"  as {first}"
+            continue
+        lines += _wrapped(verdict.reason, indent=width + 2)
+        lines += [f"{margin}| {line}"[:_WIDTH] for line in verdict.journal[-_JOURNAL_LINES:]]
     return lines
+
+
+def _facts(verdict: Verdict) -> list[str]:
+    word = verdict.outcome.value
+    return [
+        word if verdict.outcome.good else word.upper(),
+        *([f"release {verdict.release}"] if verdict.release else []),
+        *([f"{verdict.seconds:.0f} s"] if verdict.seconds is not None else []),
+    ]
 
 
 def names(hosts: Sequence[str], *, most: int = 12) -> str:

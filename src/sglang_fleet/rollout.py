@@ -11,6 +11,7 @@ class Outcome(Enum):
 
     UNCHANGED = "unchanged"
     PROVEN = "proven"
+    BACK = "back"
     RETURNED = "returned"
     REMOVED = "removed"
     REFUSED = "refused"
@@ -24,7 +25,7 @@ class Outcome(Enum):
     @property
     def good(self) -> bool:
         """Whether the host is where the spec wants it."""
-        return self in {Outcome.UNCHANGED, Outcome.PROVEN}
+        return self in {Outcome.UNCHANGED, Outcome.PROVEN, Outcome.BACK}
 
 
 # A host that was left as it was, or could not be asked, says nothing against the release itself.

@@ -17,6 +17,7 @@ COMMANDS = {
     "follow": "follow",
     "model": "model",
     "result": "result",
+    "services": "services",
     "stage": "stage",
     "venv": "venv",
 }

@@ -1,0 +1,42 @@
+"""pyinfra runs a deploy file once for each host; what concerns all of them is done by the first that comes."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from gevent.lock import RLock
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.context import ctx_state
+
+from roles.fleet import Fleet
+from roles.terminal import hush
+
+_lock = RLock()
+_fleets: dict[tuple[int, str], Fleet] = {}
+_UNORDERED = {
+    "--serial": "hosts would run one after another, past the waves",
+    "--no-wait": "a later wave would not wait for the one before it",
+}
+
+
+def shared_fleet(look: Callable[[Fleet], None]) -> Fleet:
+    """The one `Fleet` of this run; the other hosts wait until `look` has filled it, or has failed.
+
+    Raises:
+        PyinfraError: pyinfra was asked to run hosts out of the waves' order, or `look` raises it.
+    """
+    state = ctx_state.get()
+    key = (id(state), look.__qualname__)
+    with _lock:
+        if key not in _fleets:
+            _fleets[key] = Fleet(state, Path(state.cwd or "."))
+            _refuse_unordered()
+            hush()
+            look(_fleets[key])
+        return _fleets[key]
+
+
+def _refuse_unordered() -> None:
+    for option, reason in _UNORDERED.items():
+        if option in sys.argv:
+            raise PyinfraError(f"{option} cannot be used here: {reason}. Nothing was changed.")
