@@ -19,7 +19,7 @@ def check(fleet: Fleet, wave: Wave) -> None:
     )
     if models:
         host_step(
-            name=f"{wave}: model folders are whole and readable",
+            name=f"{wave}: whole and readable",
             fleet=fleet,
             wave=wave,
             command="model",

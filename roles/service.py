@@ -25,7 +25,7 @@ def stage(fleet: Fleet, wave: Wave) -> None:
     for name, change in current_host.loop(fleet.plans[current_host.name].changes.items()):
         if change.stage:
             host_step(
-                name=f"{wave}: stage {name} {change.release.id}",
+                name=f"{wave}: stage {name}",
                 fleet=fleet,
                 wave=wave,
                 command="stage",
@@ -45,7 +45,7 @@ def activate(fleet: Fleet, wave: Wave) -> None:
 def settle(fleet: Fleet) -> None:
     """When the rollout has stopped, take the release back from the hosts that had proven it, as the policy says."""
     if current_host.name in fleet.busy:
-        _settle(name="go back where the policy asks for it", fleet=fleet)
+        _settle(name="go back if the policy says so", fleet=fleet)
 
 
 def _stage_request(fleet: Fleet, release: Release) -> dict[str, Any]:

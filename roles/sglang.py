@@ -26,7 +26,7 @@ def install(fleet: Fleet, wave: Wave) -> None:
         )
     for venv_id in host.loop(plan.venvs):
         host_step(
-            name=f"{wave}: venv of sglang {sglang.version}",
+            name=f"{wave}: venv {sglang.version}",
             fleet=fleet,
             wave=wave,
             command="venv",
