@@ -3,19 +3,34 @@
 import base64
 import json
 import logging
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from paramiko import SSHException
+import gevent
+from paramiko import SSHException, Transport
 from pyinfra.api import Host, QuoteString, State, StringCommand
 from pyinfra.api.arguments import CONNECTOR_ARGUMENT_KEYS, pop_global_arguments
+from pyinfra.connectors.util import CommandOutput
 from pyinfra.context import ctx_config, ctx_host
 
 from sglang_fleet.program import boot_source, probe_source, program
 from sglang_fleet.render import STATE
 
 PROBE_SECONDS = 60
+SILENCE_SECONDS = 30
+RECONNECT_ATTEMPTS = 3
+RECONNECT_PAUSE_SECONDS = 2
+
+# When a peer that says nothing any more counts as gone. SSH itself never asks, so that a run whose cable is cut
+# would wait for ever; systems that lack one of these notice later.
+_TCP_OPTIONS = {
+    "TCP_KEEPIDLE": SILENCE_SECONDS // 3,
+    "TCP_KEEPINTVL": SILENCE_SECONDS // 6,
+    "TCP_KEEPCNT": 4,
+    "TCP_USER_TIMEOUT": SILENCE_SECONDS * 1000,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +63,7 @@ class Connection:
         with ctx_config.use(self.state.config.copy()), ctx_host.use(self.host):
             resolved, _ = pop_global_arguments(self.state, self.host, {})
         self.arguments = {key: resolved[key] for key in CONNECTOR_ARGUMENT_KEYS if key in resolved}  # type: ignore[literal-required]
+        self._watch_for_silence()
 
     def probe(self, request: Mapping[str, Any]) -> Answer:
         """Ask the one probe; it needs nothing on the host but python3."""
@@ -75,13 +91,34 @@ class Connection:
         return self._run(boot, stdin=json.dumps(envelope), stream=stream)
 
     def reconnect(self) -> bool:
-        """Drop the connection, which may be dead, and make a new one."""
-        try:
-            self.host.disconnect()
-        except (OSError, SSHException, EOFError):
-            self.host.connected = False
-        self.host.connect(reason="the connection was lost", show_errors=False)
-        return bool(self.host.connected)
+        """Drop the connection, which may be dead, and make a new one; whether there is one now."""
+        for attempt in range(RECONNECT_ATTEMPTS):
+            gevent.sleep(RECONNECT_PAUSE_SECONDS if attempt else 0)
+            if transport := self._transport():
+                transport.close()
+            try:
+                self.host.disconnect()
+            except (OSError, SSHException, EOFError):
+                self.host.connected = False
+            self.host.connect(reason="the connection was lost", show_errors=False)
+            if self.host.connected:
+                self._watch_for_silence()
+                return True
+        return False
+
+    def _transport(self) -> Transport | None:
+        """SSH's own part of the connection; None where pyinfra reaches a host in another way, or not at all."""
+        client = getattr(self.host.connector, "client", None)
+        return client.get_transport() if client else None
+
+    def _watch_for_silence(self) -> None:
+        transport = self._transport()
+        if transport is None or not isinstance(transport.sock, socket.socket):  # a ProxyCommand's is none
+            return
+        transport.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _TCP_OPTIONS.items():
+            if hasattr(socket, name):
+                transport.sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
     def _run(
         self,
@@ -91,6 +128,8 @@ class Connection:
         stream: bool = False,
         seconds: int | None = None,
     ) -> Answer:
+        if not self.host.connected:
+            return Answer(ok=False, lost="the connection broke, and no new one could be made")
         arguments = dict(self.arguments)
         if stdin is not None:
             arguments["_stdin"] = stdin
@@ -103,5 +142,13 @@ class Connection:
         except (OSError, SSHException, EOFError) as error:
             logging.getLogger("pyinfra").debug("lost %s: %r", self.host.name, error)
             return Answer(ok=False, lost=f"the connection broke: {str(error) or type(error).__name__}")
-        lost = "" if ok or output.stdout_lines or output.stderr_lines else "the connection closed without an answer"
-        return Answer(ok=bool(ok), output=output.stdout, errors=tuple(output.stderr_lines), lost=lost)
+        return Answer(
+            ok=bool(ok), output=output.stdout, errors=tuple(output.stderr_lines), lost="" if ok else self._lost(output)
+        )
+
+    def _lost(self, output: CommandOutput) -> str:
+        """Why a command that did not succeed may not have ended at all; empty when it did."""
+        transport = self._transport()
+        if transport is not None and not transport.is_active():
+            return "the connection broke"
+        return "" if output.output_lines else "the connection closed without an answer"

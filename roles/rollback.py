@@ -6,13 +6,13 @@ from typing import Any
 
 from gevent.pool import Pool
 from pyinfra import host as current_host
-from pyinfra.api import FunctionCommand, Host, State, deploy, operation
+from pyinfra.api import FunctionCommand, deploy, operation
 
 from roles.connection import Connection
 from roles.fleet import Fleet, new_activation
 from roles.service import watch
 from roles.shared import shared_fleet
-from roles.steps import explain
+from roles.steps import explain, guarded
 from roles.terminal import heading, show
 from roles.waves import tell
 from sglang_fleet.report import names
@@ -70,23 +70,21 @@ def _show(fleet: Fleet) -> None:
 
 @operation()
 def _return(fleet: Fleet) -> Generator[FunctionCommand, None, None]:
-    yield FunctionCommand(_run_return, (fleet,), {})
+    yield guarded(_run_return, fleet)
 
 
 @operation()
 def _verdict(fleet: Fleet) -> Generator[FunctionCommand, None, None]:
-    yield FunctionCommand(tell, (fleet,), {})
+    yield guarded(tell, fleet)
 
 
-def _run_return(state: State, host: Host, fleet: Fleet) -> bool:
-    del state
-    verdicts = [watch(fleet, host.name, _request(fleet, service)) for service in fleet.backward[host.name]]
+def _run_return(name: str, fleet: Fleet) -> None:
+    verdicts = [watch(fleet, name, _request(fleet, service)) for service in fleet.backward[name]]
     failed = [verdict for verdict in verdicts if verdict.outcome is not Outcome.RETURNED]
     verdict = (failed or verdicts)[0]
     if not failed:  # going back is what was asked for
         verdict = Verdict(Outcome.BACK, release=verdict.release, seconds=verdict.seconds)
-    fleet.end(host.name, verdict.outcome, verdict=verdict)
-    return True
+    fleet.end(name, verdict.outcome, verdict=verdict)
 
 
 def _request(fleet: Fleet, service: dict[str, Any]) -> dict[str, Any]:

@@ -1,22 +1,22 @@
 """The service itself: stage its release, activate it in one transaction on the host, go back with the fleet."""
 
 import json
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Any
 
 from pyinfra import host as current_host
-from pyinfra.api import FunctionCommand, Host, State, deploy, operation
+from pyinfra.api import FunctionCommand, deploy, operation
 
 from roles.connection import Answer
 from roles.fleet import Fleet, new_activation, now
-from roles.steps import explain, host_step
+from roles.steps import explain, guarded, host_step
 from roles.terminal import show
 from sglang_fleet.masking import mask
 from sglang_fleet.plan import ServiceChange
 from sglang_fleet.release import Release
 from sglang_fleet.rollout import Outcome, Verdict, Wave
 
-RECONNECT_ATTEMPTS = 3
+FOLLOW_ATTEMPTS = 20
 
 
 @deploy("Service")
@@ -36,8 +36,9 @@ def stage(fleet: Fleet, wave: Wave) -> None:
 @deploy("Service")
 def activate(fleet: Fleet, wave: Wave) -> None:
     """Switch, wait for health, soak, prove; or go back. The host does it alone, we watch."""
-    changes = [change for change in fleet.plans[current_host.name].changes.values() if change.activate]
-    if changes or fleet.plans[current_host.name].changes:
+    plan = fleet.plans[current_host.name]
+    changes = [change for change in plan.changes.values() if change.activate]
+    if not plan.nothing_to_do:
         _activate(name=f"{wave}: activate", fleet=fleet, wave=wave, changes=changes)
 
 
@@ -61,39 +62,42 @@ def _stage_request(fleet: Fleet, release: Release) -> dict[str, Any]:
 
 @operation()
 def _activate(fleet: Fleet, wave: Wave, changes: list[ServiceChange]) -> Generator[FunctionCommand, None, None]:
-    yield FunctionCommand(_run_activations, (fleet, wave, changes), {})
+    yield guarded(_run_activations, fleet, wave, changes)
 
 
 @operation()
 def _settle(fleet: Fleet) -> Generator[FunctionCommand, None, None]:
     if current_host.name in fleet.rollout.to_return():
-        yield FunctionCommand(_run_return, (fleet,), {})
+        yield guarded(_run_return, fleet)
 
 
-def _run_activations(state: State, host: Host, fleet: Fleet, wave: Wave, changes: list[ServiceChange]) -> bool:
-    del state
-    if not fleet.may_touch(host.name, wave):
-        return True
-    verdict = Verdict(Outcome.PROVEN)
+def _run_activations(name: str, fleet: Fleet, wave: Wave, changes: list[ServiceChange]) -> None:
+    """One service after the other; when one fails, those before it on this host go back with it."""
+    if not fleet.may_touch(name, wave):
+        return
+    proven: list[Release] = []
     for change in changes:
-        request = _activation_request(fleet, change.release, mode="activate")
-        verdict = watch(fleet, host.name, request)
-        fleet.activated.setdefault(host.name, []).append(change.release)
+        verdict = watch(fleet, name, _activation_request(fleet, change.release, mode="activate"))
         if not verdict.outcome.good:
-            break
-    fleet.end(host.name, verdict.outcome, verdict=verdict)
-    return True
+            _go_back(name, fleet, proven)
+            fleet.end(name, verdict.outcome, verdict=verdict)
+            return
+        proven.append(change.release)
+    fleet.activated[name] = proven
+    fleet.end(name, Outcome.PROVEN, verdict=verdict if proven else None)
 
 
-def _run_return(state: State, host: Host, fleet: Fleet) -> bool:
-    del state
-    show([f"{host.name}: going back, since the rollout stopped after {fleet.rollout.stopped_after}"])
-    verdict = fleet.rollout.verdicts[host.name]
-    for release in reversed(fleet.activated.get(host.name, [])):
-        request = _activation_request(fleet, release, mode="return")
-        verdict = watch(fleet, host.name, request)
-    fleet.end(host.name, verdict.outcome, verdict=verdict)
-    return True
+def _run_return(name: str, fleet: Fleet) -> None:
+    show([f"{name}: going back, since the rollout stopped after {fleet.rollout.stopped_after}"])
+    verdicts = _go_back(name, fleet, fleet.activated.get(name, []))
+    failed = [verdict for verdict in verdicts if verdict.outcome is not Outcome.RETURNED]
+    for verdict in (failed or verdicts)[:1]:
+        fleet.end(name, verdict.outcome, verdict=verdict)
+
+
+def _go_back(name: str, fleet: Fleet, releases: Sequence[Release]) -> list[Verdict]:
+    """Leave these releases, the newest first; each one's going back is tried whatever became of the others."""
+    return [watch(fleet, name, _activation_request(fleet, release, mode="return")) for release in reversed(releases)]
 
 
 def _activation_request(fleet: Fleet, release: Release, *, mode: str) -> dict[str, Any]:
@@ -112,11 +116,11 @@ def watch(fleet: Fleet, name: str, request: dict[str, Any]) -> Verdict:
     """Start an activation and follow it; a broken connection is made again, and the truth read from the host."""
     connection = fleet.connections[name]
     answer = connection.call("activate", request, stream=True)
-    for _ in range(RECONNECT_ATTEMPTS):
-        if not answer.lost:
+    for _ in range(FOLLOW_ATTEMPTS):
+        if not (answer.lost and connection.reconnect()):
             break
-        if connection.reconnect():
-            answer = connection.call("follow", request, stream=True)
+        # Starts nothing when it has been started before: whether the request got there is not known.
+        answer = connection.call("activate", request, stream=True)
     result = connection.call("result", request)
     return _verdict(fleet, request, answer, result)
 

@@ -9,6 +9,7 @@ from pyinfra.api.exceptions import PyinfraError
 from pyinfra.context import ctx_state
 
 from roles.fleet import Fleet
+from roles.interruption import tell_interruptions
 from roles.terminal import hush
 
 _lock = RLock()
@@ -32,6 +33,7 @@ def shared_fleet(look: Callable[[Fleet], None]) -> Fleet:
             _fleets[key] = Fleet(state, Path(state.cwd or "."))
             _refuse_unordered()
             hush()
+            tell_interruptions()
             look(_fleets[key])
         return _fleets[key]
 

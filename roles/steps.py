@@ -4,7 +4,9 @@ pyinfra drops a host whose operation failed and may end the whole run, so that w
 going back, would never happen. A step therefore records how it went and succeeds; the verdict comes last.
 """
 
-from collections.abc import Generator, Mapping
+import logging
+import traceback
+from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
 from pyinfra.api import FunctionCommand, Host, State, operation
@@ -27,19 +29,37 @@ def host_step(
         command: the command's name, see host/__main__.py.
         request: what it is asked.
     """
-    yield FunctionCommand(run_step, (fleet, wave, command, request), {})
+    yield guarded(_run_step, fleet, wave, command, request)
 
 
-def run_step(state: State, host: Host, fleet: Fleet, wave: Wave, command: str, request: Mapping[str, Any]) -> bool:
+def guarded(work: Callable[..., None], fleet: Fleet, *arguments: object) -> FunctionCommand:
+    """Make a command that does `work(host's name, fleet, *arguments)` on one host and succeeds whatever comes of it."""
+    return FunctionCommand(_run_guarded, (work, fleet, *arguments), {})
+
+
+def _run_guarded(state: State, host: Host, work: Callable[..., None], fleet: Fleet, *arguments: object) -> bool:
+    del state  # pyinfra passes both to functions that name both
+    try:
+        work(host.name, fleet, *arguments)
+    except Exception as error:  # noqa: BLE001 - one host's surprise must not keep the others from going back
+        logging.getLogger("pyinfra").debug("%s: %s", host.name, traceback.format_exc())
+        reason = f"an error in sglang-fleet itself, please report it: {type(error).__name__}: {error}"
+        fleet.end(host.name, Outcome.UNKNOWN, reason=mask(reason, fleet.secret_values))
+    return True
+
+
+def _run_step(name: str, fleet: Fleet, wave: Wave, command: str, request: Mapping[str, Any]) -> None:
     """Do the step on one host, unless the rollout has stopped or the host has failed before."""
-    del state  # pyinfra passes it to functions that name it together with `host`
-    if not fleet.may_touch(host.name, wave):
-        return True
-    answer = fleet.connections[host.name].call(command, request, stream=True)
+    if not fleet.may_touch(name, wave):
+        return
+    connection = fleet.connections[name]
+    answer = connection.call(command, request, stream=True)
+    if answer.lost and connection.reconnect():
+        # What goes on over there holds a lock, and what is done already is not done again.
+        answer = connection.call(command, request, stream=True)
     if not answer.ok:
         said = mask(explain(answer), fleet.secret_values)
-        fleet.end(host.name, Outcome.NOT_READY, reason=f"{command}: {said}. The server was not touched.")
-    return True
+        fleet.end(name, Outcome.NOT_READY, reason=f"{command}: {said}. The server was not touched.")
 
 
 def explain(answer: Answer) -> str:

@@ -1,10 +1,13 @@
 """What the operator sees beside pyinfra's own lines."""
 
 import logging
+import re
 from collections.abc import Iterable
 
+from click import unstyle
 from pyinfra.api.output import echo, format_text
 
+_OF_NO_CONCERN = re.compile(r"\[[^\]]+\]\s+(Skipped|No changes|Ready: \S+)")
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -28,8 +31,7 @@ class _Quiet(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Keep every record but those."""
-        message = str(record.msg)
-        return not any(word in message for word in ("Skipped", "No changes", "Ready:"))
+        return not _OF_NO_CONCERN.fullmatch(unstyle(str(record.msg)).strip())
 
 
 def hush() -> None:

@@ -3,9 +3,10 @@
 from collections.abc import Generator
 
 from pyinfra import host as current_host
-from pyinfra.api import FunctionCommand, Host, State, deploy, operation
+from pyinfra.api import FunctionCommand, deploy, operation
 
 from roles.fleet import Fleet
+from roles.steps import guarded
 from roles.terminal import heading, show
 from sglang_fleet.report import names, verdict_lines
 from sglang_fleet.rollout import Wave
@@ -28,30 +29,26 @@ def verdict(fleet: Fleet) -> None:
 @operation()
 def _close(fleet: Fleet, wave: Wave) -> Generator[FunctionCommand, None, None]:
     if current_host.name == fleet.busy[0]:  # one host speaks for all; the others only wait for it here
-        yield FunctionCommand(_judge, (fleet, wave), {})
+        yield guarded(_judge, fleet, wave)
 
 
 @operation()
 def _verdict(fleet: Fleet) -> Generator[FunctionCommand, None, None]:
-    yield FunctionCommand(tell, (fleet,), {})
+    yield guarded(tell, fleet)
 
 
-def _judge(state: State, host: Host, fleet: Fleet, wave: Wave) -> bool:
-    del state, host
+def _judge(_: str, fleet: Fleet, wave: Wave) -> None:
     already_stopped = fleet.rollout.stopped_after
     fleet.rollout.close(wave)
     if fleet.rollout.stopped_after and not already_stopped:
         bad = [name for name in fleet.hosts if name in fleet.rollout.bad_hosts()]
         show([f"stopped after {wave}: {names(bad)} did not reach the release, the budget is {fleet.rollout.budget}"])
-    return True
 
 
-def tell(state: State, host: Host, fleet: Fleet) -> bool:
+def tell(_: str, fleet: Fleet) -> None:
     """Print how every host ended, and make pyinfra's exit status say so too."""
-    del host
     fleet.rollout.finish()
     heading("How each host ended")
     show(verdict_lines(fleet.rollout, hosts=fleet.hosts))
     bad = fleet.rollout.bad_hosts()
-    state.failed_hosts.update(state.inventory.get_host(name) for name in bad)
-    return True
+    fleet.state.failed_hosts.update(fleet.state.inventory.get_host(name) for name in bad)
