@@ -49,6 +49,18 @@ class Answer:
     errors: tuple[str, ...] = ()
     lost: str = ""
 
+    @property
+    def complaint(self) -> str:
+        """The sentence with which the host program ended (host/__main__.py), and what it advises; or the last line."""
+        marked = [line for line in self.errors if line.startswith(("error: ", "fix: "))]
+        said = marked or [line for line in self.errors if line.strip()][-1:]
+        return "; ".join(line.removeprefix("error: ") for line in said)
+
+    @property
+    def details(self) -> tuple[str, ...]:
+        """The other lines of its standard error: the last ones of a program that it ran."""
+        return tuple(line for line in self.errors if not line.startswith(("error: ", "fix: ")))
+
 
 @dataclass(slots=True)
 class Connection:
@@ -111,6 +123,10 @@ class Connection:
         client = getattr(self.host.connector, "client", None)
         return client.get_transport() if client else None
 
+    def _is_active(self) -> bool:
+        transport = self._transport()
+        return transport is not None and transport.is_active()
+
     def _watch_for_silence(self) -> None:
         transport = self._transport()
         if transport is None or not isinstance(transport.sock, socket.socket):  # a ProxyCommand's is none
@@ -141,6 +157,8 @@ class Connection:
             return Answer(ok=False, lost=f"no answer within {seconds} s")
         except (OSError, SSHException, EOFError) as error:
             logging.getLogger("pyinfra").debug("lost %s: %r", self.host.name, error)
+            if isinstance(error, EOFError) and self._is_active():  # pyinfra wanted to ask for sudo's password
+                return Answer(ok=False, errors=("sudo asks for a password, and there is no terminal to type it on",))
             return Answer(ok=False, lost=f"the connection broke: {str(error) or type(error).__name__}")
         return Answer(
             ok=bool(ok), output=output.stdout, errors=tuple(output.stderr_lines), lost="" if ok else self._lost(output)
@@ -148,7 +166,6 @@ class Connection:
 
     def _lost(self, output: CommandOutput) -> str:
         """Why a command that did not succeed may not have ended at all; empty when it did."""
-        transport = self._transport()
-        if transport is not None and not transport.is_active():
+        if self._transport() is not None and not self._is_active():
             return "the connection broke"
         return "" if output.output_lines else "the connection closed without an answer"

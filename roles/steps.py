@@ -14,7 +14,7 @@ from pyinfra.api import FunctionCommand, Host, State, operation
 from roles.connection import Answer
 from roles.fleet import Fleet
 from sglang_fleet.masking import mask
-from sglang_fleet.rollout import Outcome, Wave
+from sglang_fleet.rollout import Outcome, Verdict, Wave
 
 
 @operation()
@@ -58,13 +58,13 @@ def _run_step(name: str, fleet: Fleet, wave: Wave, command: str, request: Mappin
         # What goes on over there holds a lock, and what is done already is not done again.
         answer = connection.call(command, request, stream=True)
     if not answer.ok:
-        said = mask(explain(answer), fleet.secret_values)
-        fleet.end(name, Outcome.NOT_READY, reason=f"{command}: {said}. The server was not touched.")
+        reason, *details = (mask(line, fleet.secret_values) for line in (explain(answer), *answer.details))
+        reason = f"{command}: {reason.rstrip('.')}. The server was not touched."
+        fleet.end(name, Outcome.NOT_READY, verdict=Verdict(Outcome.NOT_READY, reason, tuple(details)))
 
 
 def explain(answer: Answer) -> str:
     """Why a command failed, in one line."""
     if answer.lost:
         return answer.lost
-    lines = [line.removeprefix("error: ") for line in answer.errors if line.strip()]
-    return "; ".join(lines[-6:]) or "it ended without saying why"
+    return answer.complaint or "it ended without saying why"

@@ -182,6 +182,16 @@ def sync_file_system(place: str, *, until: float) -> None:
         raise failure(f"sync -f {place}", finished)
 
 
+def unbroken(say: Callable[[str], None]) -> Callable[[str], None]:
+    """Return a `say` that goes on when nobody listens any more: a cut connection must not end an apt in mid-package."""
+
+    def tell(text: str) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            say(text)
+
+    return tell
+
+
 def _die_with_parent() -> None:
     """Ask the kernel, in the child, to kill it when this program dies."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

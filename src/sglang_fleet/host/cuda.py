@@ -6,6 +6,7 @@ Toolkits live side by side, each in its own folder; /usr/local/cuda, which anybo
 from __future__ import annotations
 
 import re
+import stat
 import sys
 import time
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import apt, uv
 from .children import run as run_child
-from .children import sync_file_system
+from .children import sync_file_system, unbroken
 from .errors import HostError
 from .files import (
     ensure_folder,
@@ -45,6 +46,7 @@ def run(request: dict[str, Any], *, say: Callable[[str], None]) -> None:
     if not _VERSION.fullmatch(version):
         raise HostError(f"{version!r} is no version of a CUDA toolkit", fix="write it as 13.0")
     until = time.monotonic() + float(request.get("deadline") or DEADLINE_SECONDS)
+    say = unbroken(say)
     folder = str(Path(state, "cuda"))
     with locked(str(Path(folder, ".lock")), what="the CUDA toolkit of this host", until=until, say=say):
         if source == "apt":
@@ -102,10 +104,16 @@ def _install_wheels(request: dict[str, Any], folder: str, *, until: float, say: 
 
 
 def _complete(building: Path, home: Path) -> None:
-    """Add what builds expect and wheels leave out: lib64, and libraries' names without a version."""
+    """Add what builds expect and wheels leave out: lib64, libraries' names without a version, rights for everybody.
+
+    NVIDIA's wheels let only the owner run the compiler, and the service user is another.
+    """
     libraries = home / "lib"
     if not libraries.is_dir():
         raise HostError(f"the wheels hold no toolkit at {home.relative_to(building)}")
+    for path in home.rglob("*"):
+        if path.is_file() and not path.is_symlink() and path.stat().st_mode & stat.S_IXUSR:
+            path.chmod(0o755)
     if not (home / "lib64").exists():
         (home / "lib64").symlink_to("lib")
     for library in sorted(libraries.glob("lib*.so.*")):

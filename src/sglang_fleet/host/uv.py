@@ -60,10 +60,13 @@ def ensure(pin: dict[str, Any], *, state: str, source: Source, until: float, say
     if not _VERSION.fullmatch(version):
         raise HostError(f"{version!r} is no version of uv")
     ours = Path(state, "uv", version, "uv")
+    folder = str(ours.parent.parent)
+    with storage(folder):
+        # Root's alone: uv's cache holds lock files that everybody may write, and so could hold up.
+        ensure_folder(folder, mode=0o700)
     for candidate in (str(ours), shutil.which("uv", path=search_path())):
         if candidate and _version_of(candidate) == version:
             return candidate
-    folder = str(ours.parent.parent)
     lock = str(Path(folder, ".lock"))
     with locked(lock, what="the fetching of uv", until=until, say=say):
         if _version_of(str(ours)) != version:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import uv
-from .children import Account, account, clean_environment, failure, search_path, sync_file_system
+from .children import Account, account, clean_environment, failure, search_path, sync_file_system, unbroken
 from .children import run as run_child
 from .errors import HostError
 from .files import (
@@ -92,6 +92,7 @@ def run(request: dict[str, Any], *, say: Callable[[str], None]) -> None:
     if not _ID.fullmatch(venv_id):
         raise HostError(f"{venv_id!r} is no name for a venv")
     until = time.monotonic() + float(request.get("deadline") or DEADLINE_SECONDS)
+    say = unbroken(say)
     folder = str(Path(request["state"], "venvs"))
     build = Build(request, folder, source_of(request), until, say)
     with storage(folder):
@@ -235,6 +236,7 @@ def _verify(build: Build, place: str, user: Account) -> None:
 
 def _finish(build: Build, place: str, packages: int) -> None:
     """Put everything on the disk, then the manifest, then the name."""
+    Path(place, ".lock").unlink(missing_ok=True)  # uv's own, which everybody may write
     sync_file_system(place, until=build.until)
     request = build.request
     manifest = {

@@ -6,8 +6,10 @@ import hashlib
 import http.server
 import os
 import pwd
+import subprocess
 import sys
 import threading
+import time
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -18,6 +20,8 @@ import pytest
 
 ME = pwd.getpwuid(os.geteuid()).pw_name
 PYTHON = str(Path(sys.executable).resolve())
+REAL_UV = Path(sys.executable).parent / "uv"  # of the development environment, see pyproject.toml
+UV_VERSION = subprocess.run([REAL_UV, "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
 
 
 class Programs:
@@ -105,7 +109,9 @@ def wheel(folder: Path, name: str, version: str, files: dict[str, str], tag: str
     path = folder / f"{name}-{version}-{tag}.whl"
     with zipfile.ZipFile(path, "w") as archive:
         for member, text in content.items():
-            archive.writestr(zipfile.ZipInfo(member, (2026, 1, 1, 0, 0, 0)), text)
+            entry = zipfile.ZipInfo(member, (2026, 1, 1, 0, 0, 0))
+            entry.external_attr = (0o100744 if "/bin/" in member else 0o100644) << 16
+            archive.writestr(entry, text)
     return path
 
 
@@ -117,3 +123,17 @@ def collector() -> tuple[list[str], Callable[[str], None]]:
     """Return a list and the `say` that fills it."""
     said: list[str] = []
     return said, said.append
+
+
+def _gone(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def wait_until_gone(process: int) -> bool:
+    end = time.monotonic() + 10
+    while not _gone(process) and time.monotonic() < end:
+        os.sched_yield()
+    return _gone(process)

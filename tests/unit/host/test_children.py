@@ -8,6 +8,7 @@ import pytest
 
 from sglang_fleet.host import children
 from sglang_fleet.host.errors import HostError
+from tests.unit.host.stand_ins import wait_until_gone
 
 
 def run(script: str, *, seconds: float = 20.0, **other: object) -> children.Finished:
@@ -17,20 +18,6 @@ def run(script: str, *, seconds: float = 20.0, **other: object) -> children.Fini
         environment=children.clean_environment(home="/"),
         **other,  # type: ignore[arg-type]
     )
-
-
-def gone(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
-
-
-def wait_until_gone(process: int) -> bool:
-    end = time.monotonic() + 10
-    while not gone(process) and time.monotonic() < end:
-        os.sched_yield()
-    return gone(process)
 
 
 def test_status_and_output_of_both_streams() -> None:

@@ -76,6 +76,19 @@ def test_it_is_fetched_from_an_index_checked_and_kept(tmp_path: Path, web: Site,
     assert programs.calls() == []
 
 
+@pytest.mark.parametrize("told", [True, False])
+def test_of_several_that_fit_the_pinned_one_is_taken(tmp_path: Path, web: Site, *, told: bool) -> None:
+    """0.13.9 has two for aarch64, for an older and a newer glibc."""
+    wheel = make_wheel(tmp_path / "wheels")
+    other = NAME.replace("2_17", "2_28")
+    fragments = (f"#sha256={'0' * 64}", f"#sha256={sha256(wheel)}") if told else ("", "")
+    page = f'<a href="/f/{other}{fragments[0]}"></a><a href="/f/{NAME}{fragments[1]}"></a>'
+    web.pages["/simple/uv/"] = ("text/html", page.encode())
+    web.pages[f"/f/{NAME}"] = ("application/zip", wheel.read_bytes())
+    web.pages[f"/f/{other}"] = ("application/zip", b"another")
+    ensure(tmp_path, Source(f"{web.url}/simple", ()), sha256(wheel))
+
+
 def test_it_is_taken_from_a_folder(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "wheels")
     assert ensure(tmp_path, Source(None, (str(wheel.parent),)), sha256(wheel))[0].endswith("/uv/9.9.9/uv")

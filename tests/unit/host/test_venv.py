@@ -11,13 +11,17 @@ import pytest
 
 from sglang_fleet.host import children, venv
 from sglang_fleet.host.errors import HostError
-from tests.unit.host.stand_ins import ME, PYTHON, Programs, collector, sha256, wheel
-from tests.unit.host.test_children import wait_until_gone
-
-REAL_UV = Path(
-    os.environ.get("VIRTUAL_ENV") or os.path.dirname(os.path.dirname(__import__("sys").executable)), "bin/uv"
+from tests.unit.host.stand_ins import (
+    ME,
+    PYTHON,
+    REAL_UV,
+    UV_VERSION,
+    Programs,
+    collector,
+    sha256,
+    wait_until_gone,
+    wheel,
 )
-UV_VERSION = subprocess.run([REAL_UV, "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
 
 
 @pytest.fixture(name="programs")
@@ -165,6 +169,16 @@ def test_what_a_killed_run_left_is_removed_and_never_used_f25(tmp_path: Path, de
     (half / "bin").mkdir(parents=True)
     (half / ".sglang-fleet.json").write_text('{"venv_id": "v1"}')
     run(request(tmp_path, demo))
+    assert names(tmp_path) == ["v1"]
+
+
+def test_a_build_goes_on_when_nobody_listens_any_more(tmp_path: Path, demo: Path, programs: Programs) -> None:
+    real(programs)
+
+    def cut_connection(_: str) -> None:
+        raise BrokenPipeError
+
+    venv.run(request(tmp_path, demo), say=cut_connection)
     assert names(tmp_path) == ["v1"]
 
 
