@@ -25,6 +25,8 @@ PROGRAM = f"{STATE}/host/program.pyz"
 TRANSIENT = f"sglang-fleet-activate-{SERVICE}.service"
 MODEL = "/root/models/tiny"
 
+QUICK = {"start_delay": 0.1, "health_503_for": 0.1}
+
 # Reads {"path": [mode, text], ...} and writes each file, folders included.
 WRITER = """\
 import json, os, sys
@@ -79,10 +81,11 @@ class Shape:
     restart_sec: float = 1
     limit_burst: int = 5
     limit_interval: float = 600
-    soak: float = 0.5
+    soak: float = 0.2
     startup_deadline: float = 20
     secret: str = ""
     address: str | None = None
+    completion: float = 10
     venv: str = VENV
     cuda_home: str = f"{STATE}/cuda/13.0"
 
@@ -110,7 +113,7 @@ class Rig:
 
     def faults(self, release: str, **faults: object) -> None:
         """Switch a release's faults, also while it runs."""
-        self.write({f"/etc/standin/{release}.json": ("0644", json.dumps({"start_delay": 0.2, **faults}))})
+        self.write({f"/etc/standin/{release}.json": ("0644", json.dumps({**QUICK, **faults}))})
 
     def release(self, name: str, shape: Shape | None = None, *, complete: bool = True) -> str:
         """Put a release under the state folder; without its manifest when it is not to be `complete`."""
@@ -149,15 +152,16 @@ class Rig:
             "files": {file: hashlib.sha256(text.encode()).hexdigest() for file, text in texts.items()},
             "gate": {
                 "address": shape.address,
+                "completion": shape.completion,
                 "port": PORT,
                 "startup_deadline": shape.startup_deadline,
-                "interval": 0.25,
+                "interval": 0.15,
                 "soak": shape.soak,
                 "probe": "generate",
             },
         }
         files = {f"{folder}/{file}": ("0600" if file != "unit" else "0644", text) for file, text in texts.items()}
-        files[f"/etc/standin/{name}.json"] = ("0644", json.dumps({"start_delay": 0.2, **shape.faults}))
+        files[f"/etc/standin/{name}.json"] = ("0644", json.dumps({**QUICK, **shape.faults}))
         if complete:
             files[f"{folder}/release.json"] = ("0644", json.dumps(manifest))
         self.write(files)
@@ -166,6 +170,15 @@ class Rig:
     def install(self, release: str) -> None:
         """Make a release the unit file, as an activation that died right after that would leave it."""
         self.host.run(f"cp {FOLDER}/releases/{release}/unit /etc/systemd/system/{UNIT}")
+
+    def placed(self, name: str, shape: Shape | None = None) -> None:
+        """Make a release the one that runs and is proven, without an activation: the past of a test's story."""
+        self.release(name, shape)
+        self.install(name)
+        proven = {"releases": [{"release": name, "proven_at": "2026-01-01T00:00:00Z", "activation": "a000"}]}
+        self.write({f"{FOLDER}/proven.json": ("0644", json.dumps(proven))})
+        self.host.run(f"systemctl daemon-reload; systemctl enable --quiet --now {UNIT}")
+        wait_for(self.answers)
 
     def request(self, release: str, *, mode: str = "activate", **more: object) -> dict[str, Any]:
         """A request for a new activation."""
@@ -192,7 +205,7 @@ class Rig:
     def running(self) -> str:
         """The release that really runs, by the main process's own environment; "" when none does."""
         done = self.host.run(
-            f"pid=$(systemctl show -P MainPID {UNIT}); tr '\\0' '\\n' < /proc/$pid/environ | grep ^SGLANG_FLEET_RELEASE=",
+            f"tr '\\0' '\\n' < /proc/$(systemctl show -P MainPID {UNIT})/environ | grep ^SGLANG_FLEET_RELEASE=",
             check=False,
         )
         return done.stdout.strip().partition("=")[2]

@@ -44,7 +44,11 @@ def run(request: dict[str, Any], *, say: Callable[[str], None]) -> int:
             ensure_folder(str(folder), mode=PRIVATE_FOLDER)
         text = json.dumps(request, indent=2) + "\n"
         write_atomically(str(folder / "request.json"), text.encode(), mode=PRIVATE_FILE)
-        _start(asked, layout)
+        try:
+            _start(asked, layout)
+        except HostError:
+            (folder / "request.json").unlink()  # asked again, it is started again
+            raise
     return follow.run(request, say=say)
 
 

@@ -1,13 +1,14 @@
 """Put the host program in place and run one of its commands: sent as `python3 -I -c SOURCE COMMAND`.
 
-Standard input carries one JSON object: `state`, `digest`, `program` (base64 of the zipapp) and `request`. Nothing of it
-stands in argv, where every user of the host could read it.
+Standard input carries one JSON object: `state`, `digest`, `program` (base64 of the zipapp), `probe` (where to keep the
+compiled probe) and `request`. Nothing of it stands in argv, where every user of the host could read it.
 """
 
 import base64
 import hashlib
 import io
 import json
+import marshal
 import os
 import runpy
 import secrets
@@ -24,8 +25,30 @@ def install(folder: str, digest: str, content: bytes) -> str:
     except FileNotFoundError:
         pass
     os.makedirs(folder, mode=0o755, exist_ok=True)
-    beside = os.path.join(folder, "." + secrets.token_hex(8))
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o755)
+    write(path, content, mode=0o755)
+    return path
+
+
+def keep_probe(program: str, place: str) -> None:
+    """Compile the program's probe for the runs to come, see kept_probe.py; they also do without."""
+    path = "%s-%x.bin" % (place, sys.hexversion)
+    if os.path.exists(path):
+        return
+    import zipfile  # noqa: PLC0415 - slow to import, and needed once
+
+    with zipfile.ZipFile(program) as archive:
+        source = archive.read("sglang_fleet_host/probe.py")
+    code = compile(source, "probe.py", "exec", dont_inherit=True, optimize=2)
+    try:
+        write(path, marshal.dumps(code), mode=0o644)
+    except OSError:
+        return  # a disk that is full is told about by what needs it
+
+
+def write(path: str, content: bytes, *, mode: int) -> None:
+    """Write a file so that its name never stands for half of it."""
+    beside = os.path.join(os.path.dirname(path), "." + secrets.token_hex(8))
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
@@ -35,7 +58,6 @@ def install(folder: str, digest: str, content: bytes) -> str:
     except OSError:
         os.unlink(beside)
         raise
-    return path
 
 
 def main() -> None:
@@ -46,6 +68,7 @@ def main() -> None:
         path = install(os.path.join(envelope["state"], "host"), envelope["digest"], content)
     except OSError as error:
         sys.exit("error: %s: %s\nfix: see to the disk, then run again" % (envelope["state"], error.strerror))
+    keep_probe(path, os.path.join(envelope["state"], "host", envelope["probe"]))
     sys.stdin = io.StringIO(json.dumps(envelope["request"]))
     sys.argv = [path, *sys.argv[1:]]
     runpy.run_path(path, run_name="__main__")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from dataclasses import dataclass, field
@@ -36,10 +37,18 @@ class Events:
     _last: tuple[str, float] = field(default=("", 0.0), init=False)
 
     def tell(self, event: str, text: str, *, durable: bool = True) -> None:
-        """Write an event and say its line; `durable` waits until it is on the disk."""
+        """Write an event and say its line; `durable` waits until it is on the disk.
+
+        An event that cannot be written is only said: a full disk must not keep anybody from going back (F25).
+        """
         line = self.masks.hide(f"{self.subject}: {text}")
-        ensure_folder(str(self.folder), mode=PRIVATE_FOLDER)
         record = json.dumps({"at": self.clock.utc(), "event": event, "text": line})
+        with contextlib.suppress(OSError):
+            self._append(record, durable=durable)
+        self.say(line)
+
+    def _append(self, record: str, *, durable: bool) -> None:
+        ensure_folder(str(self.folder), mode=PRIVATE_FOLDER)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(self.folder / "events.jsonl", flags, PRIVATE_FILE)
         try:
@@ -48,7 +57,6 @@ class Events:
                 os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        self.say(line)
 
     def wait(self, kind: str, state: str, text: str, *, age: float) -> None:
         """Say how a wait is going: at once when its `state` changed, else less and less often as it gets longer."""

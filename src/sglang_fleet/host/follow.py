@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 POLL = 0.25
 """Seconds between two looks at the events."""
 
-LIFE_INTERVAL = 2.0
+LIFE_INTERVAL = 1.0
 """Seconds between two looks at whether the activation still runs."""
 
 KIND_INTERVAL = 1.0

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .files import create, ensure_folder, random_name, remove_tree, sync_folder, write_atomically
+from .files import create, ensure_folder, random_name, remove_leftovers, remove_tree, sync_folder, write_atomically
 from .layout import SECTION
 from .releases import UnusableError
 
@@ -26,6 +26,7 @@ PREFIX = "found:"
 """How a captured unit is named where a release's id may stand."""
 
 _ID_LENGTH = 12
+_WRITING = ".writing-"
 _PRIVATE = 0o700  # a hand-written unit may hold a key in its ExecStart
 
 
@@ -103,7 +104,7 @@ def look(pieces: tuple[Piece, ...], status: Status, *, files: UnitFiles, at: str
         id=hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_ID_LENGTH],
         pieces=pieces,
         enabled=status.enabled in ("enabled", "enabled-runtime"),
-        active=status.running,
+        active=status.active in ("active", "activating", "reloading"),  # a crash loop is no wish to be stopped
         elsewhere=elsewhere,
         ours=any(piece.path == files.path and bool(section_value(piece.data, "Release")) for piece in pieces),
         captured_at=at,
@@ -118,8 +119,9 @@ def keep(folder: Path, found: Found, *, unit_name: str) -> None:
     """
     ensure_folder(str(folder), mode=_PRIVATE)
     place = folder / found.id
+    remove_leftovers(str(folder), _WRITING)
     if not place.is_dir():
-        beside = folder / random_name(".writing-")
+        beside = folder / random_name(_WRITING)
         beside.mkdir(mode=_PRIVATE)
         try:
             (beside / "dropins").mkdir(mode=_PRIVATE)
@@ -163,7 +165,7 @@ def load_found(folder: Path, identity: str) -> Found:
 def newest_foreign(folder: Path) -> Found | None:
     """Return the last captured unit that was not ours, or None; a damaged one is passed over."""
     candidates = []
-    for place in folder.glob("*/found.json"):
+    for place in folder.glob("[!.]*/found.json"):
         try:
             found = load_found(folder, place.parent.name)
         except UnusableError:

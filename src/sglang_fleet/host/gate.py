@@ -58,12 +58,14 @@ class GateSpec:
     Attributes:
         startup_deadline: from the start of the main process; nothing extends it (F19).
         soak: how long it must stay healthy before it is proven.
+        completion: how long one completion may take.
     """
 
     question: Question
     startup_deadline: float
     interval: float
     soak: float
+    completion: float = COMPLETION_TIMEOUT
 
     @classmethod
     def of(cls, manifest: Mapping[str, Any], *, api_key: str) -> GateSpec:
@@ -85,6 +87,7 @@ class GateSpec:
             startup_deadline=float(gate.get("startup_deadline", 1800.0)),
             interval=float(gate.get("interval", 2.0)),
             soak=float(gate.get("soak", 30.0)),
+            completion=float(gate.get("completion", COMPLETION_TIMEOUT)),
         )
 
 
@@ -150,6 +153,7 @@ class Gate:
         self._spec = spec
         self._asked_at: float | None = None
         self._patience = 0.0
+        self._proving = False
         self._served = False
 
     def ready(self) -> float:
@@ -174,7 +178,7 @@ class Gate:
             if now >= until:
                 self._fail(f"did not answer within {span(self._spec.startup_deadline)}; last seen: {last.text}")
             if self._asked_at is None and now >= next_ask:
-                self._ask(completion=min(COMPLETION_TIMEOUT, max(until - now, 1.0)))
+                self._ask(completion=min(self._spec.completion, max(until - now, 1.0)))
             if last is not _NOT_YET:
                 self._progress(last, status, now)
             clock.sleep(min(self._spec.interval, LONGEST_LOOK))
@@ -202,7 +206,7 @@ class Gate:
                 next_ask = now + self._spec.interval
             final = final or now >= until
             if self._asked_at is None and now >= next_ask:
-                self._ask(completion=COMPLETION_TIMEOUT if final else 0.0)
+                self._ask(completion=self._spec.completion if final else 0.0)
             self._around.events.wait(
                 "soak",
                 "soak",
@@ -223,6 +227,7 @@ class Gate:
         question = replace(self._spec.question, completion=completion)
         self._asked_at = self._around.clock.monotonic()
         self._patience = question.patience
+        self._proving = completion > 0
         self._around.asker.ask(question)
 
     def _collect(self, status: Status) -> Answer | None:
@@ -236,7 +241,8 @@ class Gate:
                 return None
             answer = Answer(SILENT, f"no answer within {span(overdue)}")
         self._asked_at = None
-        if answer.good:
+        # While our process lives nobody can take its port: once more at each completion is enough.
+        if answer.good and self._proving:
             stranger = self._around.answerer(self._spec.question.port, status.control_group)
             if stranger:
                 return Answer(WRONG, stranger)

@@ -17,11 +17,11 @@ def previous_of(layout: Layout, release: str) -> str:
     An activation writes began.json before its first change, so this holds for one that was killed as well.
     """
     known = [
-        (str(began.get("at", "")), str(began["previous"]))
+        (path.stat().st_mtime_ns, str(began["previous"]))
         for path in layout.activations.glob("*/began.json")
         if (began := _read(path)).get("release") == release and began.get("previous")
     ]
-    return max(known, default=("", ""))[1]
+    return max(known, default=(0, ""))[1]
 
 
 def _read(path: Path) -> dict[str, Any]:

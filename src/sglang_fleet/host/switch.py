@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Callable
 
 from .clock import span
 from .errors import HostError
-from .files import create, random_name, sync_folder
+from .files import create, random_name, remove_leftovers, sync_folder
 from .found import Piece, read_pieces
 from .gate import StartError, Watched
 from .units import Status, SystemctlError, how_it_ended
@@ -224,9 +224,10 @@ def stop_bound(old: Status, now: Status, *, served: bool) -> float:
 def put(piece: Piece) -> None:
     """Put one file or link in its place by a rename: a reader sees the old one or the new one. Raises HostError."""
     folder = piece.path.parent
-    beside = folder / random_name(".sglang-fleet-")
+    beside = folder / random_name(f".{piece.path.name}.sglang-fleet-")
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(str(folder), f".{piece.path.name}.sglang-fleet-")
         if piece.link:
             beside.symlink_to(piece.link)
         else:

@@ -95,12 +95,13 @@ class Transaction:
     def _failed(self, seen: decide.Seen, previous: decide.Previous, error: Exception) -> None:
         """Say why the release failed, keep its last journal lines, and go back once."""
         why, lines = self._why(error)
+        if isinstance(error, HostError) and self._untouched(seen):
+            self._end("refused", why, lines)
+            return
         self.events.tell("failed", f"release {self.request.release} failed: {why}")
         for line in lines:
             self.events.tell("journal", f"  | {line}", durable=False)
-        if isinstance(error, HostError) and self.switch.installed() == seen.installed:
-            self._end("refused", why, lines)
-        elif previous.same:
+        if previous.same:
             self._end("failed", f"{why}; nothing to go back to: the last proven release is this one", lines)
         else:
             began = self.around.clock.monotonic()
@@ -123,8 +124,18 @@ class Transaction:
         self.result.previous = destination.name
         self.events.tell("returning", f"going back to {destination.name}")
         self._arrive(destination, old=old, served=served)
-        self._prove(destination.name)
+        try:
+            self._prove(destination.name)
+        except HostError as error:  # it runs: a list that cannot be written does not change that
+            self.events.tell("unrecorded", f"{destination.name} answered, but that could not be recorded: {error}")
         return "returned", _back_there(destination)
+
+    def _untouched(self, seen: decide.Seen) -> bool:
+        """Return whether not even a file was changed, so that there is nothing to go back from (F25)."""
+        try:
+            return self.switch.installed() == seen.installed
+        except HostError:
+            return False
 
     def _return(self, seen: decide.Seen) -> None:
         """Leave the release for what was before it."""

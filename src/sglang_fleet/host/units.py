@@ -46,8 +46,10 @@ _UNITS_IN_SECONDS = {
     "h": 3600.0,
     "d": 86400.0,
     "day": 86400.0,
+    "days": 86400.0,
     "w": 604800.0,
     "month": 2629800.0,
+    "months": 2629800.0,
     "y": 31557600.0,
 }
 
@@ -85,8 +87,8 @@ class Status:
 
     @property
     def running(self) -> bool:
-        """Whether a main process is there and not on its way out."""
-        return self.main_pid > 0 and self.active in _RUNNING_STATES
+        """Whether a main process is there and not on its way out; some hand-written units leave theirs (`exited`)."""
+        return self.active in _RUNNING_STATES and (self.main_pid > 0 or self.sub == "exited")
 
     @property
     def ended(self) -> bool:
@@ -129,7 +131,7 @@ def parse_span(text: str) -> float | None:
     parts = re.findall(r"([\d.]+)\s*([a-z]+)", text)
     if not parts:
         return None
-    return sum(float(amount) * _UNITS_IN_SECONDS[unit.rstrip("s") or "s"] for amount, unit in parts)
+    return sum(float(amount) * _UNITS_IN_SECONDS.get(unit, 0.0) for amount, unit in parts)
 
 
 def how_it_ended(status: Status) -> str:

@@ -21,6 +21,7 @@ from sglang_fleet.host.units import Status, SystemctlError
 UNIT = "sglang-k26.service"
 GROUP = f"/system.slice/{UNIT}"
 BY_HAND = "by hand"
+GOOD = Answer(ANSWERED, "answered a completion")
 
 
 class FakeClock:
@@ -46,7 +47,7 @@ class Server:
     exit_status: int = 1
     stop_takes: float = 0.0
     deaf: bool = False
-    answer: Answer = Answer(ANSWERED, "answered a completion")
+    answer: Answer = GOOD
     restarts_at_once: bool = False
 
 
@@ -207,7 +208,7 @@ class FakeHost:
         self.tools = Tools(
             verify=lambda _unit, _name: [],
             port_holders=lambda _port, _group: [],
-            gpu_holders=lambda _gpus, _group, managed: [] if managed else [],
+            gpu_holders=lambda _gpus, _group, **_more: [],
             running_release=lambda _pid, _group: self._running(),
         )
         self.lines: list[str] = []

@@ -1,6 +1,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -85,10 +86,7 @@ def test_a_failed_release_goes_back_to_the_last_proven_one(host: FakeHost) -> No
     host.lines = ["usage: x", "launch_server.py: error: unrecognized arguments: --x"]
     result = host.transaction("r2").run()
     assert result.outcome == "returned"
-    assert (
-        result.reason
-        == "exited with status 2 after 1.0 s: unrecognized arguments: --x; r1 runs again and answered"
-    )
+    assert result.reason == "exited with status 2 after 1.0 s: unrecognized arguments: --x; r1 runs again and answered"
     assert (result.running_release, result.previous, result.journal) == ("r1", "r1", host.lines)
     assert host.proven() == ["r1"]
     assert installed_name(host.files) == "r1"
@@ -313,6 +311,28 @@ def test_what_cannot_be_recorded_is_not_called_proven(host: FakeHost, monkeypatc
     assert "could not be recorded: no space left" in result.reason
 
 
+def test_f25_a_full_disk_does_not_keep_a_failed_release_from_going_back(
+    host: FakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_arguments: object, **_more: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    host.release("r1")
+    host.release("r2", server=DIES)
+    host.place("r1")
+    transaction = host.transaction("r2")
+    restart = transaction.switch.restart
+
+    def restart_on_a_full_disk(**more: Any) -> object:
+        monkeypatch.setattr("sglang_fleet.host.events.Events._append", full)
+        monkeypatch.setattr("sglang_fleet.host.transaction.add_proven", full)
+        return restart(**more)
+
+    monkeypatch.setattr(transaction.switch, "restart", restart_on_a_full_disk)
+    result = transaction.run()
+    assert (result.outcome, result.running_release) == ("returned", "r1")
+
+
 def test_an_error_of_our_own_after_the_switch_goes_back_too(host: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
     host.release("r1")
     host.release("r2")
@@ -341,7 +361,7 @@ def test_a_host_that_goes_down_is_no_reason_to_go_back(host: FakeHost) -> None:
     assert not (host.layout.activation("a1") / "result.json").exists()
 
 
-# --- returning
+# Going back on request
 
 
 def test_returning_goes_to_what_ran_before_without_a_soak(host: FakeHost) -> None:
