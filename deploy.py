@@ -19,5 +19,6 @@ for wave in host.loop(fleet.waves):
         service.activate(fleet=fleet, wave=wave)
     waves.close(fleet=fleet, wave=wave)
 
-service.settle(fleet=fleet)
-waves.verdict(fleet=fleet)
+if fleet.busy:
+    service.settle(fleet=fleet)
+    waves.verdict(fleet=fleet)

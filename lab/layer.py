@@ -27,6 +27,8 @@ UseDNS no
 MaxStartups 100:30:200
 MaxSessions 100
 PrintMotd no
+# Says when a session starts: tests count a run's sessions.
+LogLevel VERBOSE
 """
 GPUS = """\
 index,uuid,name,pci.bus_id,memory.total,memory.used,power.draw,power.limit,utilization.gpu,temperature.gpu,\

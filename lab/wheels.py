@@ -44,7 +44,15 @@ def download(requirements: tuple[str, ...], *, into: Path) -> list[Path]:
     return [wheel for wheel in found if wheel]
 
 
+def download_cuda() -> list[Path]:
+    """The wheels of the CUDA compiler, 105 MB."""
+    return download(CUDA, into=cache_folder() / "downloads")
+
+
 def ensure() -> None:
-    """Fill the index: uv, and the stand-in sglang built from the checkout."""
+    """Fill the index: uv, the CUDA compiler, and the stand-in sglang built from the checkout."""
     download((UV,), into=index_folder())
+    for wheel in download_cuda():
+        if not (index_folder() / wheel.name).exists():
+            (index_folder() / wheel.name).hardlink_to(wheel)
     sglang.build(index_folder())

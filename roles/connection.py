@@ -15,7 +15,7 @@ from pyinfra.api.arguments import CONNECTOR_ARGUMENT_KEYS, pop_global_arguments
 from pyinfra.connectors.util import CommandOutput
 from pyinfra.context import ctx_config, ctx_host
 
-from sglang_fleet.program import boot_source, probe_source, program
+from sglang_fleet.program import boot_source, kept_probe_source, probe_name, probe_source, program
 from sglang_fleet.render import STATE
 
 PROBE_SECONDS = 60
@@ -78,25 +78,32 @@ class Connection:
         self._watch_for_silence()
 
     def probe(self, request: Mapping[str, Any]) -> Answer:
-        """Ask the one probe; it needs nothing on the host but python3."""
-        command = StringCommand(
-            "python3", "-I", "-S", "-c", QuoteString(probe_source()), QuoteString(json.dumps(request))
-        )
-        return self._run(command, seconds=PROBE_SECONDS)
+        """Ask the one probe: as the host has kept it, or else by its source, which needs nothing there but python3."""
+        python, asked = ("python3", "-I", "-S", "-c"), QuoteString(json.dumps(request))
+        place = QuoteString(f"{STATE}/host/{probe_name()}")
+        kept = self._run(StringCommand(*python, QuoteString(kept_probe_source()), place, asked), seconds=PROBE_SECONDS)
+        if kept.ok or kept.lost:
+            return kept
+        return self._run(StringCommand(*python, QuoteString(probe_source()), asked), seconds=PROBE_SECONDS)
 
-    def call(self, command: str, request: Mapping[str, Any], *, stream: bool = False) -> Answer:
+    def call(
+        self, command: str, request: Mapping[str, Any], *, stream: bool = False, read_only: bool = False
+    ) -> Answer:
         """Run a command of the host program.
 
         Args:
             command: its name, see host/__main__.py.
             request: its request; travels on standard input.
             stream: show its progress to the operator as it comes.
+            read_only: leave nothing on the host, not even the program.
         """
         packed = program()
         envelope = {
             "state": STATE,
             "digest": packed.digest,
             "program": base64.b64encode(packed.content).decode(),
+            "probe": probe_name(),
+            "read_only": read_only,
             "request": {"state": STATE, **request},
         }
         boot = StringCommand("python3", "-I", "-c", QuoteString(boot_source()), QuoteString(command))

@@ -61,8 +61,9 @@ class Fleet:
 
     @property
     def waves(self) -> tuple[Wave, ...]:
-        """The waves in which any host has something to do."""
-        return tuple(wave for wave in self.rollout.waves if set(wave.hosts) & set(self.busy))
+        """The waves in which any host has something to do, or counts against the budget without having begun."""
+        concerned = {*self.busy, *self.rollout.bad_hosts()}
+        return tuple(wave for wave in self.rollout.waves if concerned & set(wave.hosts))
 
     def works_in(self, host: str, wave: Wave) -> bool:
         """Whether this is the wave in which a host changes."""

@@ -1,6 +1,7 @@
 """Look at every host once, refuse what cannot work, show what would change."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from gevent.pool import Pool
@@ -11,13 +12,14 @@ from roles.connection import Connection
 from roles.fleet import Fleet
 from roles.shared import shared_fleet
 from roles.terminal import heading, show
-from roles.wanted import Wanted, want
+from roles.wanted import Wanted, probe_request, want
 from sglang_fleet.checks import Refusal, check
 from sglang_fleet.observe import HostState, ProbeUnreadable, parse
 from sglang_fleet.plan import make_plan
 from sglang_fleet.problems import Problem, render
 from sglang_fleet.report import plan_lines
 from sglang_fleet.rollout import Outcome, Rollout, waves
+from sglang_fleet.spec import Loaded, load
 
 
 def look() -> Fleet:
@@ -31,17 +33,20 @@ def look() -> Fleet:
 
 def _look_at_all(fleet: Fleet) -> None:
     state = fleet.state
-    wanted = want(
+    loaded = load(
         folder=fleet.folder,
         hosts={host.name: host.groups for host in state.inventory if host.name in set(fleet.hosts)},
         overrides=state.inventory.get_override_data(),
     )
     active = {host.name for host in state.active_hosts}
-    asked = [host for host in fleet.hosts if host in active and wanted.releases.get(host)]
+    asked = [name for name, spec in loaded.deployments.items() if name in active and spec.services]
+    answers = _ask(fleet, loaded, asked)
+    first = dict(islice(answers, 1))
+    wanted = want(loaded, folder=fleet.folder)  # meanwhile the other hosts answer
+    seen, refusals = _judge(wanted, {**first, **dict(answers)})
+    _plan_all(fleet, wanted, seen, refusals)
     for host in active & {host for host, releases in wanted.releases.items() if not releases}:
         fleet.end(host, Outcome.UNCHANGED)  # the settings give it no service
-    seen, refusals = _probe_all(fleet, wanted, asked)
-    _plan_all(fleet, wanted, seen, refusals)
     unreachable = [host for host in fleet.hosts if host not in active]
     for host in unreachable:
         fleet.end(host, Outcome.UNREACHABLE, reason="no connection could be made")
@@ -54,16 +59,27 @@ def _look_at_all(fleet: Fleet) -> None:
         raise PyinfraError("The settings have errors, listed above. Nothing was changed.")
 
 
-def _probe_all(
-    fleet: Fleet, wanted: Wanted, asked: Sequence[str]
-) -> tuple[dict[str, HostState], dict[str, Sequence[Refusal]]]:
+def _ask(fleet: Fleet, loaded: Loaded, asked: Sequence[str]) -> Iterator[tuple[str, HostState | Refusal]]:
+    """Probe the hosts, side by side; the answers in the order in which they come."""
     for name in asked:
         fleet.connections[name] = Connection(fleet.state, fleet.state.inventory.get_host(name))
-    pool = Pool(fleet.state.config.PARALLEL or None)
-    answers = pool.map(lambda name: _probe(fleet.connections[name], wanted.probe_request(name)), asked)
+
+    def one(name: str) -> tuple[str, HostState | Refusal]:
+        return name, _probe(fleet.connections[name], probe_request(loaded.deployments[name], folder=fleet.folder))
+
+    # A generator: gevent's own iterator waits for ever when it is asked again after its end.
+    yield from Pool(fleet.state.config.PARALLEL or None).imap_unordered(one, asked)
+
+
+def _judge(
+    wanted: Wanted, answers: Mapping[str, HostState | Refusal]
+) -> tuple[dict[str, HostState], dict[str, Sequence[Refusal]]]:
     seen: dict[str, HostState] = {}
     refusals: dict[str, Sequence[Refusal]] = {}
-    for name, answer in zip(asked, answers, strict=True):
+    for name in wanted.deployments:
+        answer = answers.get(name)
+        if answer is None:
+            continue
         if isinstance(answer, Refusal):
             refusals[name] = (answer,)
             continue

@@ -43,7 +43,9 @@ def _look_back(fleet: Fleet) -> None:
         else:
             fleet.end(name, Outcome.UNREACHABLE, reason="no connection could be made")
     pool = Pool(state.config.PARALLEL or None)
-    answers = pool.map(lambda name: fleet.connections[name].call("services", {}), list(fleet.connections))
+    answers = pool.map(
+        lambda name: fleet.connections[name].call("services", {}, read_only=True), list(fleet.connections)
+    )
     for name, answer in zip(fleet.connections, answers, strict=True):
         if not answer.ok:
             fleet.end(name, Outcome.UNKNOWN, reason=f"it could not be asked: {explain(answer)}")

@@ -9,7 +9,7 @@ from sglang_fleet.problems import Problem
 from sglang_fleet.release import Release, cuda_wheels_home, make_release, venv_identity
 from sglang_fleet.render import STATE
 from sglang_fleet.secret_values import SecretUnavailable, fingerprint, read_secret
-from sglang_fleet.spec import Deployment, load
+from sglang_fleet.spec import Deployment, Loaded
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,26 +21,25 @@ class Wanted:
     problems: Sequence[Problem]
     secret_values: tuple[str, ...]
 
-    def probe_request(self, host: str) -> dict[str, Any]:
-        """What the probe has to look for on a host."""
-        deployment = self.deployments[host]
-        services = deployment.services
-        return {
-            "state": STATE,
-            "services": {
-                name: {"unit": service.unit_name, "port": service.args.port, "gpus": service.gpus}
-                for name, service in services.items()
-            },
-            "models": sorted({s.args.model_path for s in services.values() if s.args.model_path.startswith("/")}),
-            "cuda": {"version": deployment.cuda.version, "home": self.releases[host][0].places.cuda_home},
-            "users": sorted({service.user for service in services.values()}),
-            "pythons": [deployment.sglang.python],
-        }
+
+def probe_request(deployment: Deployment, *, folder: Path) -> dict[str, Any]:
+    """What the probe has to look for on a host of this spec."""
+    services = deployment.services
+    return {
+        "state": STATE,
+        "services": {
+            name: {"unit": service.unit_name, "port": service.args.port, "gpus": service.gpus}
+            for name, service in services.items()
+        },
+        "models": sorted({s.args.model_path for s in services.values() if s.args.model_path.startswith("/")}),
+        "cuda": {"version": deployment.cuda.version, "home": cuda_home(folder, deployment)},
+        "users": sorted({service.user for service in services.values()}),
+        "pythons": [deployment.sglang.python],
+    }
 
 
-def want(*, folder: Path, hosts: Mapping[str, Sequence[str]], overrides: Mapping[str, object]) -> Wanted:
-    """Read the settings of all hosts; every error of every host is in `problems`."""
-    loaded = load(folder=folder, hosts=hosts, overrides=overrides)
+def want(loaded: Loaded, *, folder: Path) -> Wanted:
+    """Read the secrets and make the releases of all hosts; every error of every host is in `problems`."""
     problems = list(loaded.problems)
     made: dict[int, _Made] = {}
     for host, deployment in loaded.deployments.items():
@@ -87,7 +86,7 @@ def _make(folder: Path, deployment: Deployment) -> _Made:
         secrets: dict[str, str] = {}
         for key, source in service.secrets.items():
             try:
-                secrets[key] = read_secret(source, folder=folder)
+                secrets[key] = read_secret(source, name=key, folder=folder)
             except SecretUnavailable as error:
                 made.failures[f"services.{name}.secrets.{key}"] = error
         made.secret_values |= set(secrets.values())

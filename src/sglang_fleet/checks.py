@@ -38,8 +38,13 @@ def check(*, deployment: Deployment, releases: Sequence[Release], state: HostSta
 
 
 def _unknown(state: HostState) -> Iterator[Refusal]:
+    unread: dict[str, list[str]] = {}
     for path, why in state.unknowns():
-        yield Refusal(f"{path} could not be read: {why}", "what is not known is never changed; see to it, run again")
+        unread.setdefault(why, []).append(path)  # one cause, said once: a driver that hangs hides four values
+    for why, paths in unread.items():
+        yield Refusal(
+            f"{', '.join(paths)} could not be read: {why}", "what is not known is never changed; see to it, run again"
+        )
 
 
 def _driver(deployment: Deployment, state: HostState) -> Iterator[Refusal]:

@@ -7,8 +7,11 @@ from enum import Enum
 from sglang_fleet import unit_reading
 from sglang_fleet.difference import readable, unified
 from sglang_fleet.masking import mask
-from sglang_fleet.observe import HostState, ServiceState, Unknown
+from sglang_fleet.observe import HostState, ServiceState, UnitFile, Unknown
 from sglang_fleet.release import Release
+
+UNIT_MODE = "0644"
+"""The mode of an installed unit."""
 
 
 class Step(Enum):
@@ -114,14 +117,22 @@ def why_activate(release: Release, state: ServiceState) -> str:
         (state.installed_release is None, "a unit written by hand is installed"),
         (state.installed_release != release.id, "another release is installed"),
         (state.installed_bytes() != wanted, "the installed unit was edited by hand"),
+        (isinstance(state.unit, UnitFile) and state.unit.kind != "file", "the installed unit is a link, not a file"),
         (bool(state.dropins), "drop-ins change the unit"),
         (state.active != "active", f"the unit is {state.active}"),
         (state.running_release != release.id, "the process still runs another release"),
         (state.needs_reload is True, "systemd has not read the unit's files again since they changed"),
         (state.enabled != "enabled", "the unit is not enabled at boot"),
         (state.proven_release != release.id, "the running release has not been proven since it was started"),
+        (bool(_odd_mode(state)), "the installed unit has another mode; putting that right restarts nothing"),
     )
     return next((why for holds, why in checks if holds), "")
+
+
+def _odd_mode(state: ServiceState) -> str:
+    """The mode of the installed unit when it is not what we write; a world-writable unit is everybody's way to root."""
+    mode = state.unit.mode if isinstance(state.unit, UnitFile) else UNIT_MODE
+    return mode if isinstance(mode, str) and mode != UNIT_MODE else ""
 
 
 def _difference(release: Release, state: ServiceState, secrets: Sequence[str]) -> list[str]:
@@ -136,6 +147,8 @@ def _difference(release: Release, state: ServiceState, secrets: Sequence[str]) -
         secrets=secrets,
         releases=ids,
     )
+    if _odd_mode(state):
+        lines += [f"--- mode of unit {release.unit_name}", f"-{_odd_mode(state)}", f"+{UNIT_MODE}"]
     for dropin in state.dropins if not isinstance(state.dropins, Unknown) else ():
         lines += unified(before=readable(dropin.text), after="", name=f"drop-in {dropin.path}", secrets=secrets)
     lines += unified(

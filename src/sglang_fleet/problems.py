@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_WIDTH = 80
+_WIDTH = 76  # 80 columns, less the margin of roles/terminal.py
 _HOSTS_NAMED = 8
 
 

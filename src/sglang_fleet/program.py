@@ -41,7 +41,19 @@ def program() -> Program:
 @cache
 def probe_source() -> str:
     """The probe's source, which is sent whole, so that a host needs nothing beforehand."""
-    return (_HOST_FOLDER / "probe.py").read_text(encoding="utf-8")
+    return _source("probe.py")
+
+
+@cache
+def probe_name() -> str:
+    """The name under which hosts keep this very probe, compiled."""
+    return f"probe-{hashlib.sha256(probe_source().encode()).hexdigest()[:16]}"
+
+
+@cache
+def kept_probe_source() -> str:
+    """The few lines that run the probe that a host has kept."""
+    return _source("kept_probe.py")
 
 
 def _add(archive: zipfile.ZipFile, name: str, text: str) -> None:
@@ -54,4 +66,8 @@ def _add(archive: zipfile.ZipFile, name: str, text: str) -> None:
 @cache
 def boot_source() -> str:
     """The few lines that put the program on a host and run it."""
-    return (_HOST_FOLDER / "boot.py").read_text(encoding="utf-8")
+    return _source("boot.py")
+
+
+def _source(name: str) -> str:
+    return (_HOST_FOLDER / name).read_text(encoding="utf-8")

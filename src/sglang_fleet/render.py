@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from sglang_fleet.catalog import Argument, catalogue
 from sglang_fleet.spec.secrets import is_argument
 from sglang_fleet.spec.service import Service
-from sglang_fleet.systemd_text import environment_line, exec_word, path_word, unit_value
+from sglang_fleet.systemd_text import environment_line, exec_word, path_value, path_word, unit_value
 
 STATE = "/var/lib/sglang-fleet"
 HOME = "/var/lib/sglang"
@@ -89,8 +89,7 @@ def render(*, service: Service, version: str, places: Places, secrets: Mapping[s
         files.append(RenderedFile("environment.secret", "\n".join(lines) + "\n", mode="0600"))
     if arguments:
         config = {key.replace("_", "-"): value for key, value in sorted(arguments.items())}
-        # A JSON string is a YAML double-quoted scalar, whatever stands in it.
-        text = "".join(f"{key}: {json.dumps(value)}\n" for key, value in config.items())
+        text = "".join(f"{key}: {yaml_text(value)}\n" for key, value in config.items())
         files.append(RenderedFile("secrets.yaml", text, mode="0400", owner=service.user))
         files.append(RenderedFile("logging.json", logging_text()))
     return tuple(files)
@@ -117,7 +116,7 @@ def unit_text(service: Service, *, version: str, places: Places) -> str:
         venv_id=places.venv_id,
         description=unit_value(service.description or f"SGLang {service.name}"),
         user=service.user,
-        working_directory=path_word(service.working_directory or f"{HOME}/{service.name}"),
+        working_directory=path_value(service.working_directory or f"{HOME}/{service.name}"),
         release_folder=places.release_folder,
         has_secret_environment=any(not is_argument(key) for key in service.secrets),
         command=[exec_word(word) for word in command],
@@ -169,6 +168,21 @@ def environment_text(service: Service, places: Places) -> str:
     values |= service.nccl.environment() | dict(service.environment)
     values["SGLANG_FLEET_RELEASE"] = places.release
     return "".join(environment_line(key, value) + "\n" for key, value in values.items())
+
+
+def yaml_text(value: str) -> str:
+    r"""A text as a YAML double-quoted scalar, which a JSON string is but for two things.
+
+    JSON writes a character beyond U+FFFF as two escapes, which a YAML reader takes for two characters, and leaves
+    DEL as it is, which YAML forbids.
+    """
+    return '"' + "".join(_yaml_character(character) for character in value) + '"'
+
+
+def _yaml_character(character: str) -> str:
+    if character > "\uffff":
+        return character
+    return "\\u007f" if character == "\x7f" else json.dumps(character)[1:-1]
 
 
 def logging_text() -> str:

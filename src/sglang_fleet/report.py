@@ -1,13 +1,14 @@
 """The texts an operator reads: the plan with equal differences grouped, and the verdicts."""
 
 import re
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
 from sglang_fleet.checks import Refusal
 from sglang_fleet.plan import HostPlan, ServiceChange
 from sglang_fleet.rollout import Outcome, Rollout, Verdict, Wave
 
-_WIDTH = 78
+_WIDTH = 76  # 80 columns, less the margin of roles/terminal.py
 _JOURNAL_LINES = 12
 _NUMBERS = re.compile(r"[0-9.]+ s\b|pid [0-9]+")  # two hosts fail for the same reason, not in the same instant
 
@@ -33,10 +34,10 @@ def plan_lines(
     idle = [host for host, plan in plans.items() if plan.nothing_to_do]
     lines: list[str] = []
     if busy:
-        lines += [f"{wave}: {names(wave.hosts)}" for wave in waves]
+        lines += [line for wave in waves for line in _wrapped(f"{wave}: {names(wave.hosts)}")]
         lines += _changes({host: plans[host] for host in busy}, full=full)
     if idle:
-        lines += ["", f"nothing to do on {names(idle)}: the running, proven release is the one wanted"]
+        lines += ["", *_wrapped(f"nothing to do on {names(idle)}: the running, proven release is the one wanted")]
     for host in unreachable:
         lines += ["", f"{host}: not reached; it is left as it is and counts as failed"]
     for host, reasons in refusals.items():
@@ -58,7 +59,7 @@ def _changes(plans: Mapping[str, HostPlan], *, full: bool) -> list[str]:
         lines += ["", f"{title} on {hosts[0]}"]
         lines += [f"  {line}" for line in key[1:]]
         if len(hosts) > 1:
-            lines += [f"{title} on {names(hosts[1:])}: as {hosts[0]}"]
+            lines += _wrapped(f"{title} on {names(hosts[1:])}: as {hosts[0]}")
     return lines
 
 
@@ -119,8 +120,6 @@ def names(hosts: Sequence[str], *, most: int = 12) -> str:
     return shown if len(hosts) <= most else f"{shown} and {len(hosts) - most} more"
 
 
-def _wrapped(text: str, *, indent: int) -> list[str]:
-    import textwrap  # noqa: PLC0415 - only where something went wrong
-
+def _wrapped(text: str, *, indent: int = 0) -> list[str]:
     margin = " " * indent
     return textwrap.wrap(text, _WIDTH, initial_indent=margin, subsequent_indent=margin + "  ", break_on_hyphens=False)

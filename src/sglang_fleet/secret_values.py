@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 
 from sglang_fleet.spec import SecretSource
+from sglang_fleet.spec.secrets import is_argument
+from sglang_fleet.systemd_text import is_environment_value
 
 COMMAND_SECONDS = 60
 _FINGERPRINT_LENGTH = 16
@@ -21,15 +23,16 @@ class SecretUnavailable(Exception):  # noqa: N818 - says what is so
         self.fix = fix
 
 
-def read_secret(source: SecretSource, *, folder: Path) -> str:
+def read_secret(source: SecretSource, *, name: str, folder: Path) -> str:
     """The value of one secret.
 
     Args:
         source: where it comes from: an environment variable, a file, or a command's output.
+        name: the secret's name, which says whether the value becomes an argument of SGLang.
         folder: what relative file names and the command start from.
 
     Raises:
-        SecretUnavailable: it is not there, empty, or the command failed.
+        SecretUnavailable: it is not there, empty, the command failed, or the server could not be given the value.
     """
     if source.env is not None:
         value = os.environ.get(source.env, "")
@@ -39,11 +42,16 @@ def read_secret(source: SecretSource, *, folder: Path) -> str:
                 fix=f"export {source.env}=… and run again",
             )
     elif source.file is not None:
-        value = _read_file(folder / Path(source.file).expanduser())
+        value = _read_file(folder / os.path.expanduser(source.file))  # noqa: PTH111 - leaves an unknown ~user as it is
     else:
         value = _run(source.command or "", folder=folder)
-    if "\n" in value or "\0" in value:
+    if "\n" in value or "\r" in value:
         raise SecretUnavailable("the secret has more than one line", fix="keep one value, on one line")
+    if not is_environment_value(value):
+        raise SecretUnavailable("the secret is not UTF-8 text", fix="keep a text, such as base64, as the secret")
+    if is_argument(name) and value.startswith("-"):
+        # Its file becomes a command line inside SGLang, whose parser then misses the value.
+        raise SecretUnavailable("the secret begins with -, which SGLang takes for an option", fix="choose another")
     return value
 
 
@@ -66,7 +74,10 @@ def _read_file(path: Path) -> str:
 
 
 def _run(command: str, *, folder: Path) -> str:
-    words = shlex.split(command)
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        raise SecretUnavailable("the command has a quote that is never closed", fix="close the quote") from None
     program = words[0]
     try:
         done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False)

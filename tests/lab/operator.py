@@ -76,9 +76,13 @@ class Operator:
         self.settings(SETTINGS)
 
     def hosts(self, names: Sequence[str], *, extra: Mapping[str, str] | None = None) -> None:
-        """Write the inventory: these lab hosts, and further names with addresses nobody answers on."""
-        rows = [(name, host_data(self.lab, self.lab.host(name), user=self.login)) for name in names]
-        rows += [(name, {**rows[0][1], "ssh_hostname": address}) for name, address in (extra or {}).items()]
+        """Write the inventory, in this order; `extra`: names with addresses nobody answers on, last if not listed."""
+        extra = extra or {}
+        rows = []
+        for name in [*names, *(name for name in extra if name not in names)]:
+            known = self.lab.hosts[0] if name in extra else self.lab.host(name)
+            rows.append((name, host_data(self.lab, known, user=self.login)))
+            rows[-1][1].update({"ssh_hostname": extra[name]} if name in extra else {})
         (self.folder / "fleet.py").write_text(f"fleet = {rows!r}\n")
 
     def settings(self, tree: Mapping[str, Any], *, file: str = "group_vars/all.yml") -> None:

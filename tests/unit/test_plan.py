@@ -12,6 +12,10 @@ from tests.factories import NOTHING_INSTALLED, converged, handwritten, host_stat
 OLD_UNIT = b"[Service]\nExecStart=/root/venv/bin/python -m sglang.launch_server --disable-cuda-graph\n"
 
 
+def with_mode(mode: str) -> UnitFile:
+    return UnitFile("file", None, mode, release().text("unit").encode())
+
+
 def difference(state: ServiceState, **wanted: Any) -> str:
     plan = make_plan(host="h1", releases=[release(**wanted)], state=host_state({"k26": state}))
     return "\n".join(plan.services["k26"].difference)
@@ -48,10 +52,12 @@ def test_f1_a_host_with_nothing_on_it_is_a_clean_create_plan() -> None:
         ({"active": "failed"}, "the unit is failed"),
         ({"active": "activating"}, "the unit is activating"),
         ({"enabled": "disabled"}, "the unit is not enabled at boot"),
-        ({"proven": ()}, "the running release was never proven"),
+        ({"proven": ()}, "the running release has not been proven since it was started"),
         ({"dropins": (DropIn(path="/etc/x.conf", content=b"[Service]\n"),)}, "drop-ins change the unit"),
         ({"installed_release": "other"}, "another release is installed"),
         ({"unit": UnitFile("file", None, "0644", b"edited\n")}, "the installed unit was edited by hand"),
+        ({"unit": with_mode("0666")}, "the installed unit has another mode; putting that right restarts nothing"),
+        ({"unit": with_mode("0666"), "active": "failed"}, "the unit is failed"),
     ],
 )
 def test_every_way_of_not_being_converged_is_named(change: dict[str, Any], why: str) -> None:
@@ -98,6 +104,11 @@ def test_f9_a_secret_in_the_argv_of_a_handwritten_unit_is_hidden() -> None:
 )
 def test_f8_odd_bytes_on_the_host_are_shown_and_compared(text: bytes, expected: str) -> None:
     assert expected in difference(handwritten(text)).split("\n")
+
+
+def test_f8_only_the_mode_of_the_unit_differs() -> None:
+    shown = difference(replace(converged(release()), unit=with_mode("0600")))
+    assert shown == "--- mode of unit sglang-k26.service\n-0600\n+0644"
 
 
 def test_another_release_id_alone_makes_no_line_of_the_difference() -> None:

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sglang_fleet.systemd_text import environment_line, exec_word, path_word, unit_value
+from sglang_fleet.systemd_text import (
+    environment_line,
+    exec_word,
+    is_environment_value,
+    path_value,
+    path_word,
+    unit_value,
+)
 
 
 @pytest.mark.parametrize(
@@ -23,6 +30,8 @@ from sglang_fleet.systemd_text import environment_line, exec_word, path_word, un
         ("line\nend", r'"line\nend"'),
         ("\x01", r'"\x01"'),
         ("größe", '"größe"'),
+        ("\ufffe", r'"\xef\xbf\xbe"'),
+        ("\U0001ffff", r'"\xf0\x9f\xbf\xbf"'),
     ],
 )
 def test_an_argument_is_quoted_as_systemd_reads_it(word: str, written: str) -> None:
@@ -63,6 +72,19 @@ def test_what_is_no_variable_name_is_refused(name: str) -> None:
         environment_line(name, "x")
 
 
+@pytest.mark.parametrize("value", ["\0", "\ufdd0", "a\uffff", "\U0010fffe", "\ud800"])
+def test_a_value_that_systemd_would_drop_is_refused(value: str) -> None:
+    assert not is_environment_value(value)
+    with pytest.raises(ValueError, match="does not read"):
+        environment_line("NAME", value)
+
+
+@given(st.characters(codec="utf-8"))
+def test_all_but_66_characters_and_nul_are_fine_in_a_variable(character: str) -> None:
+    noncharacter = "\ufdd0" <= character <= "\ufdef" or ord(character) & 0xFFFE == 0xFFFE
+    assert is_environment_value(character) is not (noncharacter or character == "\0")
+
+
 def test_a_description_keeps_its_percent_signs_and_stays_one_line() -> None:
     assert unit_value("100% PP8") == "100%% PP8"
     with pytest.raises(ValueError, match="one line"):
@@ -71,3 +93,16 @@ def test_a_description_keeps_its_percent_signs_and_stays_one_line() -> None:
 
 def test_a_path_keeps_its_spaces() -> None:
     assert path_word("/srv/my models") == '"/srv/my models"'
+
+
+@pytest.mark.parametrize(
+    ("path", "written"),
+    [
+        ("/srv/my models", "/srv/my models"),
+        ('/srv/"100%"', '/srv/"100%%"'),
+        ("/srv/ends with a space ", "/srv/ends with a space /"),
+        ("/srv/ends with a backslash\\", "/srv/ends with a backslash\\/"),
+    ],
+)
+def test_a_single_path_stands_as_it_is(path: str, written: str) -> None:
+    assert path_value(path) == written

@@ -1,7 +1,7 @@
 """Put the host program in place and run one of its commands: sent as `python3 -I -c SOURCE COMMAND`.
 
 Standard input carries one JSON object: `state`, `digest`, `program` (base64 of the zipapp), `probe` (where to keep the
-compiled probe) and `request`. Nothing of it stands in argv, where every user of the host could read it.
+compiled probe), `read_only` and `request`. Nothing of it stands in argv, where every user of the host could read it.
 """
 
 import base64
@@ -64,12 +64,27 @@ def main() -> None:
     """Read the envelope, install, run."""
     envelope = json.load(sys.stdin)
     content = base64.b64decode(envelope["program"])
+    if envelope["read_only"]:
+        run(in_memory(content), envelope["request"])
+        return
     try:
         path = install(os.path.join(envelope["state"], "host"), envelope["digest"], content)
     except OSError as error:
         sys.exit("error: %s: %s\nfix: see to the disk, then run again" % (envelope["state"], error.strerror))
     keep_probe(path, os.path.join(envelope["state"], "host", envelope["probe"]))
-    sys.stdin = io.StringIO(json.dumps(envelope["request"]))
+    run(path, envelope["request"])
+
+
+def in_memory(content: bytes) -> str:
+    """Give the program a path without writing to any disk: who only looks leaves nothing behind."""
+    descriptor = os.memfd_create("sglang-fleet")
+    os.write(descriptor, content)
+    return "/proc/self/fd/%d" % descriptor
+
+
+def run(path: str, request: object) -> None:
+    """Run the program as if it had been started with this request."""
+    sys.stdin = io.StringIO(json.dumps(request))
     sys.argv = [path, *sys.argv[1:]]
     runpy.run_path(path, run_name="__main__")
 

@@ -1,6 +1,7 @@
 """The command line of one server, in SGLang's own names with underscores."""
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
@@ -43,9 +44,11 @@ def secret_fix(name: str) -> str:
 
 
 def _argument_value(value: object) -> object:
-    """Anything that YAML can say, except a NUL; what fits which argument is the catalogue's matter."""
+    """Anything that is a text, whatever stands in it; what fits which argument is the catalogue's matter."""
     if isinstance(value, str) and "\0" in value:
         raise refusal("holds a NUL character, which no argument of a process can")
+    if isinstance(value, str) and any(unicodedata.category(character) == "Cs" for character in value):
+        raise refusal("holds half of a character", "write the whole one: \\U0001f642, not \\ud83d\\ude42")
     if isinstance(value, Mapping):
         for child in value.values():
             _argument_value(child)

@@ -10,6 +10,7 @@ from sglang_fleet.spec.base import Account, HostPath, HostPaths, Line, Noun, Tex
 from sglang_fleet.spec.health import Health
 from sglang_fleet.spec.nccl import Nccl
 from sglang_fleet.spec.secrets import Secrets
+from sglang_fleet.systemd_text import is_environment_value
 
 _UNIT = re.compile(r"[A-Za-z0-9:_.-]{1,247}\.service")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?")
@@ -43,8 +44,8 @@ def _value(value: object) -> object:
         )
     if isinstance(value, float):
         raise refusal("is a number whose digits could change on the way", "put the value in quotes")
-    if isinstance(value, str) and "\0" in value:
-        raise refusal("holds a NUL character, which no variable of a process can")
+    if isinstance(value, str) and not is_environment_value(value):
+        raise refusal("holds a NUL or another character that no variable of a unit can", "remove it")
     return str(value) if isinstance(value, int) else value
 
 

@@ -270,6 +270,7 @@ def test_a_service_cannot_change() -> None:
         {"environment": {"A": True}},
         {"environment": {"A": 1.5}},
         {"environment": {"A": "\0"}},
+        {"environment": {"A": "\uffff"}},  # systemd would drop the variable
         {"environment": {"A": ["b"]}},
         {"environment": {"A-B": "c"}},
         {"environment": {"SGLANG_FLEET_RELEASE": "x"}},
@@ -288,6 +289,7 @@ def test_a_service_cannot_change() -> None:
         {"args": {}},
         {"args": {"model_path": " "}},
         {"args": {"model_path": "/m", "json_model_override_args": {"a": ["\0"]}}},
+        {"args": {"model_path": "/m", "chat_template": "\ud83d"}},
     ],
 )
 def test_a_service_refuses(values: dict[str, object]) -> None:

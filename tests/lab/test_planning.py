@@ -1,0 +1,242 @@
+"""Looking, planning and refusing: what an operator sees before anything changes, and that nothing does (F1-F8)."""
+
+import re
+from typing import Any
+
+import pytest
+
+from lab import Host
+from tests.lab.evidence import differing, traces, untouched
+from tests.lab.operator import SETTINGS, STATE, UNIT, Operator, Ran, main_pid, proven_releases, running_release
+
+NOBODY = "10.77.0.200"  # an address of the lab's network that no host has
+UNIT_FILE = f"/etc/systemd/system/{UNIT}"
+PROVEN_FILE = f"{STATE}/services/k26/proven.json"
+ALL_AT_ONCE = {"waves": ["100%"]}
+
+
+def k26(**service: Any) -> dict[str, Any]:
+    return {"services": {"k26": service}}
+
+
+def differences(ran: Ran) -> dict[str, list[str]]:
+    """The changing lines that a plan shows for the service, by host; hosts that are `as` another have the same list."""
+    found: dict[str, list[str]] = {}
+    current: list[str] = []
+    for line in ran.text.splitlines():
+        if alike := re.fullmatch(r" {4}k26 on (.+): as (h\d)", line):
+            found.update(dict.fromkeys(alike[1].split(", "), found[alike[2]]))
+        elif head := re.fullmatch(r" {4}k26 on (h\d)", line):
+            current = found.setdefault(head[1], [])
+        elif line.startswith(("      +", "      -")) and not line.startswith("      ---"):
+            current.append(line.removeprefix("      "))
+    return found
+
+
+def refused(ran: Ran, host: str) -> str:
+    """Why the plan says that a host is left as it is, in one line; empty when it is not refused."""
+    block = re.search(rf"^ {{4}}{host}: refused, left as it is\n((?: {{6}}.*\n)+)", ran.text, re.MULTILINE)
+    return " ".join(block[1].split()) if block else ""
+
+
+def no_trace_of_python(ran: Ran) -> bool:
+    return "Traceback" not in ran.text and "Error:" not in ran.text
+
+
+def test_f1_f5_fresh_hosts_get_a_clean_create_plan_and_are_not_touched_by_it(host: Host, operator: Operator) -> None:
+    fresh = operator.lab.hosts[-1]
+    if not fresh.is_pristine:
+        operator.lab.reset(fresh)
+    operator.hosts([host.name, fresh.name])
+    with untouched(host, fresh):
+        ran = operator.plan()
+    assert ran.status == 0, ran.text
+    assert "now not installed" in ran.text
+    assert f"k26 on {fresh.name}: as {host.name}" in ran.text
+    assert f"before any service on {fresh.name}: as {host.name}" in ran.text
+    assert "install the CUDA toolkit" in ran.text
+    assert "build the venv" in ran.text
+    created = differences(ran)[host.name]
+    assert "+[Service]" in created
+    assert "+    --pp-size 8 \\" in created
+    assert all(line.startswith("+") for line in created)
+    assert "could not be read" not in ran.text
+    assert no_trace_of_python(ran)
+    assert host.run(f"ls -d {STATE}", check=False).returncode != 0
+
+
+def test_the_evidence_would_show_a_daemon_reload_and_a_write(host: Host) -> None:
+    before = traces(host)
+    host.run("systemctl daemon-reload; touch /etc/here /dev/shm/there")
+    after = traces(host)
+    assert "etc/here" in differing(before.disk, after.disk)
+    assert after.memory.splitlines()[0] != before.memory.splitlines()[0]
+    assert "/dev/shm/there" in after.memory  # noqa: S108 - looked at
+    host.run("systemctl daemon-reload")
+    assert traces(host).memory != after.memory
+
+
+def test_f2_each_difference_belongs_to_its_own_host_and_equal_ones_are_one(deployed: Operator) -> None:
+    deployed.change(args={"max_running_requests": 32})
+    deployed.settings(k26(args={"context_length": 4096}), file="host_vars/h2.yml")
+    deployed.settings(k26(nccl={"algo": "Ring"}, args={"max_running_requests": None}), file="host_vars/h3.yml")
+    with untouched(*deployed.lab.hosts):
+        ran = deployed.plan()
+    assert ran.status == 0, ran.text
+    assert differences(ran) == {
+        "h1": ["+    --max-running-requests 32 \\"],
+        "h2": ["+    --max-running-requests 32 \\", "+    --context-length 4096 \\"],
+        "h3": ["+NCCL_ALGO=Ring"],
+        "h4": ["+    --max-running-requests 32 \\"],
+    }
+    assert "k26 on h4: as h1" in ran.text
+
+
+def test_f3_f4_every_error_of_one_host_is_told_and_the_others_are_still_planned(deployed: Operator) -> None:
+    deployed.change(args={"max_running_requests": 32})
+    wrong = k26(args={"context_lengthh": 4096, "tp_size": "x"}, soak=3)
+    deployed.settings(wrong, file="host_vars/h2.yml")
+    for run in (deployed.plan, deployed.deploy):
+        with untouched(*deployed.lab.hosts):
+            ran = run()
+        assert ran.status == 1, ran.text
+        assert differences(ran).keys() == {"h1", "h3", "h4"}
+        assert "host_vars/h2.yml:5  services.k26.args.context_lengthh" in ran.text
+        assert "did you mean context_length?" in ran.text
+        assert "host_vars/h2.yml:6  services.k26.args.tp_size" in ran.text
+        assert "host_vars/h2.yml:8  services.k26.soak" in ran.text
+        assert "Nothing was changed" in ran.text
+        assert no_trace_of_python(ran)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--serial"], "--serial cannot be used here: hosts would run one after another, past the waves"),
+        (["--no-wait"], "--no-wait cannot be used here: a later wave would not wait"),
+        (["--data", "services.k26.args.prot=30002"], "--data services.k26.args.prot\n"),
+        (["--data", "servces.k26.args.port=30002"], "--data servces.k26.args.port\n"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_a_reason(deployed: Operator, arguments: list[str], told: str) -> None:
+    deployed.change(args={"max_running_requests": 35})
+    with untouched(*deployed.lab.hosts, most_sessions=0):
+        ran = deployed.deploy(*arguments)
+    assert ran.status == 1, ran.text
+    assert told in ran.text
+    assert "Nothing was changed" in ran.text
+    assert "Starting operation" not in ran.text
+    assert no_trace_of_python(ran)
+
+
+def test_a_second_run_does_nothing_with_at_most_two_channels_a_host(deployed: Operator) -> None:
+    with untouched(*deployed.lab.hosts, most_sessions=2):
+        ran = deployed.deploy()
+    assert ran.status == 0, ran.text
+    assert "nothing to do on h1, h2, h3, h4" in ran.text
+    assert "Starting operation" not in ran.text
+
+
+def test_f7_a_host_that_cannot_be_known_is_refused_and_the_others_go_on(deployed: Operator) -> None:
+    h1, h2, h3, h4 = deployed.lab.hosts
+    deployed.settings({**SETTINGS, "rollout": ALL_AT_ONCE})
+    for name in ("h1", "h4"):
+        deployed.settings(k26(args={"max_running_requests": 7}), file=f"host_vars/{name}.yml")
+    h1.run(f"touch /etc/lab-nvidia-smi/fail; cp {PROVEN_FILE} /root/kept; echo '{{' > {PROVEN_FILE}")
+    h2.run(f"touch /etc/lab-nvidia-smi/hang; mv {UNIT_FILE} /root/kept; mkdir {UNIT_FILE}")
+    h3.run(f"mv /usr/bin/nvidia-smi /usr/bin/away; mv {UNIT_FILE} /root/kept; mkfifo {UNIT_FILE}")
+    try:
+        with untouched(h1, h2, h3):
+            ran = deployed.deploy()
+    finally:
+        h1.run(f"rm /etc/lab-nvidia-smi/fail; mv /root/kept {PROVEN_FILE}")
+        h2.run(f"rm /etc/lab-nvidia-smi/hang; rmdir {UNIT_FILE}; mv /root/kept {UNIT_FILE}")
+        h3.run(f"mv /usr/bin/away /usr/bin/nvidia-smi; rm {UNIT_FILE}; mv /root/kept {UNIT_FILE}")
+    assert ran.status == 1, ran.text
+    for name, why, record in (
+        ("h1", "couldn't communicate", "services.k26.proven could not be read"),
+        ("h2", "no answer in time", "services.k26.unit.text"),
+        ("h3", "not found", "services.k26.unit.text"),
+    ):
+        assert "gpus, driver, compute, toolkit_verified could not be read" in refused(ran, name)
+        assert why in refused(ran, name)
+        assert record in refused(ran, name)
+        assert ran.verdict(name) == "REFUSED"
+    assert differences(ran).keys() == {"h4"}
+    assert ran.verdict("h4").startswith("proven")
+    assert running_release(h4) == proven_releases(h4)[-1]
+    assert no_trace_of_python(ran)
+
+
+def test_f8_odd_bytes_and_modes_of_the_unit_are_shown_right_and_put_right(deployed: Operator) -> None:
+    h1, h2, h3, h4 = deployed.lab.hosts
+    deployed.settings({**SETTINGS, "rollout": ALL_AT_ONCE})
+    unit, pid = h4.read(UNIT_FILE), main_pid(h4)
+    h1.run(f"sed -i 's/$/\\r/' {UNIT_FILE}")
+    h2.run(f"truncate -s -1 {UNIT_FILE}")
+    h3.run(f"printf '# caf\\351\\n' >> {UNIT_FILE}")
+    h4.run(f"chmod 0666 {UNIT_FILE}")
+    with untouched(*deployed.lab.hosts):
+        ran = deployed.plan()
+    assert ran.status == 0, ran.text
+    found = differences(ran)
+    lines = unit.replace(running_release(h4) or "?", "<release>").splitlines()
+    assert found["h1"] == [*(f"-{line}␍" for line in lines), *(f"+{line}" for line in lines)]
+    assert found["h2"] == ["-\\ no line end at the end of the file"]
+    assert found["h3"] == ["-# caf\\xe9"]
+    assert found["h4"] == ["-0666", "+0644"]
+    done = deployed.deploy()
+    assert done.status == 0, done.text
+    assert all(host.read(UNIT_FILE) == unit for host in (h1, h2, h3, h4))
+    assert h4.run(f"stat -c %a {UNIT_FILE}").stdout == "644\n"
+    assert main_pid(h4) == pid  # the mode alone is no reason to restart a server
+
+
+def test_f40_a_host_nobody_answers_on_is_told_and_the_others_go_on(deployed: Operator) -> None:
+    deployed.hosts(["h1", "h9", "h2"], extra={"h9": NOBODY})
+    deployed.settings({**SETTINGS, "rollout": ALL_AT_ONCE})
+    for name in ("h1", "h2"):
+        deployed.settings(k26(args={"max_running_requests": 33}), file=f"host_vars/{name}.yml")
+    other = deployed.lab.host("h3")
+    with untouched(other, most_sessions=0):
+        ran = deployed.deploy()
+    assert ran.status == 1, ran.text
+    assert "h9: not reached" in ran.text
+    assert [ran.verdict(name).split()[0] for name in ("h1", "h9", "h2")] == ["proven", "UNREACHABLE", "proven"]
+    assert no_trace_of_python(ran)
+
+
+def test_limit_changes_only_the_hosts_named(deployed: Operator) -> None:
+    deployed.change(args={"max_running_requests": 34})
+    h1, h2, h3, h4 = deployed.lab.hosts
+    with untouched(h1, h3, h4, most_sessions=0):
+        ran = deployed.deploy("--limit", "h2")
+    assert ran.status == 0, ran.text
+    assert "wave 1 of 1: h2" in ran.text
+    assert ran.verdict("h2").startswith("proven")
+    assert not ran.verdict("h1")
+    assert running_release(h2) != running_release(h1)
+
+
+def test_a_login_that_needs_sudo_deploys_and_one_that_may_not_is_told(deployed: Operator) -> None:
+    h1, h2, *_ = deployed.lab.hosts
+    deployed.change(args={"max_running_requests": 36})
+    deployed.login = "operator"
+    deployed.hosts(["h1", "h2"])
+    inventory = deployed.folder / "fleet.py"
+    with_sudo = inventory.read_text()
+    inventory.write_text(with_sudo.replace(", '_sudo': True", "", 1))  # for h1
+    h2.run("mv /etc/sudoers.d/operator /root/kept")  # now its sudo asks for a password
+    try:
+        with untouched(h1):
+            ran = deployed.deploy()
+    finally:
+        h2.run("mv /root/kept /etc/sudoers.d/operator")
+    assert ran.status == 1, ran.text
+    assert "the login is not root and sudo is not in use" in refused(ran, "h1")
+    assert "sudo asks for a password" in refused(ran, "h2")
+    assert no_trace_of_python(ran)
+    inventory.write_text(with_sudo)
+    done = deployed.deploy()
+    assert done.status == 0, done.text
+    assert all(running_release(host) == proven_releases(host)[-1] for host in (h1, h2))

@@ -1,0 +1,157 @@
+"""The program that runs on hosts: one file, the same bytes everywhere, and nothing but the host's python3 needed."""
+
+import ast
+import base64
+import json
+import subprocess
+import sys
+import zipfile
+from collections.abc import Mapping
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sglang_fleet.host.__main__ import COMMANDS
+from sglang_fleet.program import (
+    PACKAGE,
+    boot_source,
+    kept_probe_source,
+    probe_name,
+    probe_source,
+    program,
+)
+
+HOST = Path(__file__).parents[2] / "src" / "sglang_fleet" / "host"
+PYTHON = (sys.executable, "-I", "-S")
+HEXVERSION = f"{sys.hexversion:x}"
+FULL_DISK = """\
+import os
+def full(_):
+    raise OSError(28, "No space left on device")
+os.fsync = full
+"""
+
+
+def ran(*arguments: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([*PYTHON, *arguments], input=stdin, capture_output=True, text=True, check=False)
+
+
+def boot(
+    state: Path, command: str, request: Mapping[str, Any], *, source: str = "", read_only: bool = False
+) -> "subprocess.CompletedProcess[str]":
+    packed = program()
+    envelope = {
+        "state": str(state),
+        "digest": packed.digest,
+        "program": base64.b64encode(packed.content).decode(),
+        "probe": probe_name(),
+        "read_only": read_only,
+        "request": {"state": str(state), **request},
+    }
+    return ran("-c", source or boot_source(), command, stdin=json.dumps(envelope))
+
+
+def kept(state: Path) -> "subprocess.CompletedProcess[str]":
+    """Run the probe that `state` keeps; its `root` keeps it from looking at this machine."""
+    request = json.dumps({"state": "/s", "root": str(state / "nothing")})
+    return ran("-c", kept_probe_source(), f"{state}/host/{probe_name()}", request)
+
+
+def test_f5_who_only_looks_leaves_nothing_behind(tmp_path: Path) -> None:
+    done = boot(tmp_path, "services", {}, read_only=True)
+    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_same_sources_are_the_same_program_in_every_process() -> None:
+    script = "from sglang_fleet.program import program; print(program().digest)"
+    other = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert other.stdout.strip() == program().digest
+    program.cache_clear()
+    assert program().digest == other.stdout.strip()
+
+
+def test_every_module_is_in_it_as_it_stands() -> None:
+    with zipfile.ZipFile(BytesIO(program().content)) as archive:
+        packed = {name: archive.read(name).decode() for name in archive.namelist() if name != "__main__.py"}
+        assert {entry.date_time[0] for entry in archive.infolist()} == {2020}
+    assert packed == {f"{PACKAGE}/{path.name}": path.read_text() for path in HOST.glob("*.py")}
+
+
+@pytest.mark.parametrize("module", sorted(path.stem for path in HOST.glob("*.py")))
+def test_a_module_needs_nothing_but_the_standard_library(module: str) -> None:
+    imported = set()
+    for node in ast.walk(ast.parse((HOST / f"{module}.py").read_text())):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            imported.add(str(node.module).partition(".")[0])
+    assert imported <= sys.stdlib_module_names
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_every_command_is_found_by_an_isolated_python(command: str, tmp_path: Path) -> None:
+    (tmp_path / "program.pyz").write_bytes(program().content)
+    script = (
+        f"import sys; sys.path.insert(0, {str(tmp_path / 'program.pyz')!r}); "
+        f"import importlib; print(callable(importlib.import_module('{PACKAGE}.{COMMANDS[command]}').run))"
+    )
+    assert ran("-c", script).stdout == "True\n"
+
+
+def test_an_unknown_command_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "program.pyz").write_bytes(program().content)
+    refused = ran(str(tmp_path / "program.pyz"), "dance")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr.startswith("error: unknown command 'dance'; known: account, ")
+
+
+def test_it_is_put_in_place_and_run(tmp_path: Path) -> None:
+    done = boot(tmp_path, "account", {"users": ["root"]})
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (tmp_path / "host" / f"{program().digest}.pyz").read_bytes() == program().content
+    assert {path.name for path in (tmp_path / "host").iterdir()} == {
+        f"{program().digest}.pyz",
+        f"{probe_name()}-{HEXVERSION}.bin",
+    }
+
+
+def test_a_damaged_program_is_put_right(tmp_path: Path) -> None:
+    boot(tmp_path, "account", {"users": []})
+    place = tmp_path / "host" / f"{program().digest}.pyz"
+    place.write_bytes(b"x")
+    assert boot(tmp_path, "account", {"users": []}).returncode == 0
+    assert place.read_bytes() == program().content
+
+
+def test_a_state_folder_that_cannot_be_written_is_told_about(tmp_path: Path) -> None:
+    (tmp_path / "host").write_text("")
+    refused = boot(tmp_path, "account", {"users": []})
+    assert refused.returncode == 1
+    assert refused.stderr.startswith(f"error: {tmp_path}: ")
+
+
+def test_the_probe_that_a_host_keeps_answers_as_its_source_does(tmp_path: Path) -> None:
+    boot(tmp_path, "account", {"users": []})
+    by_source = ran("-c", probe_source(), json.dumps({"state": "/s", "root": str(tmp_path / "nothing")}))
+    assert kept(tmp_path).returncode == 0
+    assert json.loads(kept(tmp_path).stdout).keys() == json.loads(by_source.stdout).keys()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"x", b"\xe3\xff"])
+def test_without_a_kept_probe_the_controller_is_told_to_send_it(content: bytes | None, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "host").mkdir()
+        (tmp_path / "host" / f"{probe_name()}-{HEXVERSION}.bin").write_bytes(content)
+    missing = kept(tmp_path)
+    assert (missing.returncode, missing.stdout, missing.stderr) == (1, "", "no probe is kept here\n")
+
+
+def test_a_probe_that_cannot_be_kept_stops_nothing(tmp_path: Path) -> None:
+    """On a full disk the commands that need no room have to work: they tell how an activation ended."""
+    boot(tmp_path, "account", {"users": []})
+    (tmp_path / "host" / f"{probe_name()}-{HEXVERSION}.bin").unlink()
+    assert boot(tmp_path, "account", {"users": []}, source=FULL_DISK + boot_source()).returncode == 0
+    assert [path.name for path in (tmp_path / "host").iterdir()] == [f"{program().digest}.pyz"]

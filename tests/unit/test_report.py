@@ -1,0 +1,151 @@
+"""What an operator reads: equal things once, nothing wider than a terminal."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sglang_fleet.checks import Refusal
+from sglang_fleet.observe import ServiceState
+from sglang_fleet.plan import HostPlan, make_plan
+from sglang_fleet.release import Release
+from sglang_fleet.report import names, plan_lines, verdict_lines
+from sglang_fleet.rollout import Outcome, Rollout, Verdict, waves
+from tests.factories import NOTHING_INSTALLED, converged, host_state, release, service
+
+MARGIN = 4  # of roles/terminal.py
+OLD, NEW = release(service(args={"pp_size": 4})), release()
+
+
+def plan(host: str, state: ServiceState, wanted: Release = NEW, **changes: Any) -> HostPlan:
+    return make_plan(host=host, releases=[wanted], state=host_state({"k26": state}, **changes))
+
+
+def shown(
+    plans: Sequence[HostPlan],
+    *,
+    refusals: Mapping[str, Sequence[Refusal]] | None = None,
+    unreachable: Sequence[str] = (),
+    full: bool = True,
+) -> list[str]:
+    hosts = [one.host for one in plans]
+    return plan_lines(
+        plans={one.host: one for one in plans},
+        refusals=refusals or {},
+        unreachable=unreachable,
+        waves=waves(hosts, [1, len(hosts)]) if len(hosts) > 1 else waves(hosts, [1]),
+        full=full,
+    )
+
+
+def told(verdicts: dict[str, Verdict]) -> list[str]:
+    rollout = Rollout(waves(list(verdicts), [len(verdicts)]))
+    for host, verdict in verdicts.items():
+        rollout.record(host, verdict)
+    return verdict_lines(rollout, hosts=list(verdicts))
+
+
+def test_equal_changes_are_shown_once() -> None:
+    lines = shown([plan(f"h{number}", converged(OLD)) for number in (1, 2, 3)])
+    assert lines[:2] == ["wave 1 of 2: h1", "wave 2 of 2: h2, h3"]
+    assert lines.count("k26 on h1") == 1
+    assert lines[-1] == "k26 on h2, h3: as h1"
+    assert sum("--pp-size 8" in line for line in lines) == 1
+
+
+def test_a_host_that_differs_is_shown_by_itself() -> None:
+    lines = shown([plan("h1", converged(OLD)), plan("h2", NOTHING_INSTALLED), plan("h3", converged(OLD))])
+    assert "k26 on h3: as h1" in lines
+    assert "k26 on h2" in lines
+    assert f"  release {NEW.id}, now not installed" in lines
+
+
+def test_two_changes_with_the_same_text_but_another_step_are_not_equal() -> None:
+    lines = shown([plan("h1", converged(OLD)), plan("h2", converged(OLD), venvs=())])
+    assert "before any service on h2" in lines
+    assert "  - build the venv venv1" in lines
+    assert "k26 on h2: as h1" in lines
+
+
+def test_the_surroundings_are_shown_only_when_asked_for() -> None:
+    whole, brief = shown([plan("h1", converged(OLD))]), shown([plan("h1", converged(OLD))], full=False)
+    assert [line for line in whole if line.startswith("  @@")]
+    assert brief[-3:] == ["  --- unit sglang-k26.service", "  -    --pp-size 4", "  +    --pp-size 8"]
+
+
+def test_files_that_are_gone_are_only_staged_again() -> None:
+    lines = shown([plan("h1", replace(converged(NEW), releases=()))])
+    assert lines[-1] == "  stage the release's files again"
+
+
+def test_a_converged_fleet_has_nothing_to_do() -> None:
+    lines = shown([plan(host, converged(NEW)) for host in ("h1", "h2")])
+    assert " ".join(lines) == " nothing to do on h1, h2: the running, proven release is the one wanted"
+
+
+def test_hosts_that_take_no_part_are_named_with_the_reason() -> None:
+    refusals = {"h2": [Refusal("port 30001 is held by nginx (pid 7)", "stop it")]}
+    lines = shown([plan("h1", converged(NEW))], refusals=refusals, unreachable=["h3"])
+    assert lines[1:] == [
+        *lines[1:3],
+        "h3: not reached; it is left as it is and counts as failed",
+        "",
+        "h2: refused, left as it is",
+        "  - port 30001 is held by nginx (pid 7)",
+        "    fix: stop it",
+    ]
+
+
+def test_every_host_has_one_line_of_verdict() -> None:
+    lines = told(
+        {
+            "h1": Verdict(Outcome.PROVEN, release="aaaa", seconds=12.4),
+            "h10": Verdict(Outcome.UNCHANGED),
+            "h2": Verdict(Outcome.RETURNED, "k26: exit status 2", ("line 1", "line 2"), "bbbb", 3.0),
+        }
+    )
+    assert lines == [
+        "h1   proven  release aaaa  12 s",
+        "h10  unchanged",
+        "h2   RETURNED  release bbbb  3 s",
+        "     k26: exit status 2",
+        "     | line 1",
+        "     | line 2",
+    ]
+
+
+def test_a_host_that_was_never_started_says_so() -> None:
+    assert verdict_lines(Rollout(()), hosts=["h1"]) == ["h1  NOT STARTED"]
+
+
+@pytest.mark.parametrize(
+    ("reasons", "second"),
+    [
+        (("exit status 2", "exit status 2"), ["h2  FAILED  as h1"]),
+        (("no answer after 30 s", "no answer after 31.5 s"), ["h2  FAILED  as h1"]),
+        (("exit status 2", "exit status 1"), ["h2  FAILED", "    exit status 1"]),
+    ],
+)
+def test_the_same_reason_is_told_once(reasons: tuple[str, str], second: list[str]) -> None:
+    lines = told({f"h{number}": Verdict(Outcome.FAILED, reason) for number, reason in enumerate(reasons, start=1)})
+    assert lines[2:] == second
+
+
+def test_many_hosts_are_counted() -> None:
+    assert names(["a", "b"], most=2) == "a, b"
+    assert names(["a", "b", "c"], most=2) == "a, b and 1 more"
+
+
+hosts = st.lists(st.from_regex(r"[a-z]{1,9}[0-9]{1,3}", fullmatch=True), min_size=1, max_size=30, unique=True)
+sentences = st.lists(st.text("abc-.", min_size=1, max_size=15), min_size=1, max_size=30).map(" ".join)
+
+
+@given(hosts, sentences)
+def test_our_own_lines_fit_a_terminal(fleet: list[str], sentence: str) -> None:
+    plans = [plan(host, converged(NEW if number % 2 else OLD)) for number, host in enumerate(fleet)]
+    lines = shown(plans, full=False, refusals={"x": [Refusal(sentence, sentence)]})
+    lines += told({host: Verdict(Outcome.FAILED, sentence, (sentence,), "a" * 16, 1800.0) for host in fleet})
+    assert max(map(len, lines)) + MARGIN <= 80
