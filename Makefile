@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SETUP := .venv/.installed
-SOURCES := src roles lab tests tools inventory deploy.py rollback.py
+SOURCES := src roles lab tests tools benchmarks inventory deploy.py rollback.py
 
 .PHONY: help setup demo test lint format clean lock
 
@@ -23,6 +23,7 @@ $(SETUP): locks/dev.txt pyproject.toml
 	@echo "installing the locked packages"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement locks/dev.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q src roles # pip does it for packages; a run is 40 ms faster for it
 	@touch $@
 
 demo: setup

@@ -20,17 +20,9 @@ from sglang_fleet.render import STATE
 
 PROBE_SECONDS = 60
 SILENCE_SECONDS = 30
+KEEPALIVE_SECONDS = 5
 RECONNECT_ATTEMPTS = 3
 RECONNECT_PAUSE_SECONDS = 2
-
-# When a peer that says nothing any more counts as gone. SSH itself never asks, so that a run whose cable is cut
-# would wait for ever; systems that lack one of these notice later.
-_TCP_OPTIONS = {
-    "TCP_KEEPIDLE": SILENCE_SECONDS // 3,
-    "TCP_KEEPINTVL": SILENCE_SECONDS // 6,
-    "TCP_KEEPCNT": 4,
-    "TCP_USER_TIMEOUT": SILENCE_SECONDS * 1000,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +127,15 @@ class Connection:
         return transport is not None and transport.is_active()
 
     def _watch_for_silence(self) -> None:
+        """Have a peer that says nothing any more count as gone: SSH never asks, and would wait for ever."""
         transport = self._transport()
-        if transport is None or not isinstance(transport.sock, socket.socket):  # a ProxyCommand's is none
+        if transport is None:
             return
-        transport.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for name, value in _TCP_OPTIONS.items():
-            if hasattr(socket, name):
-                transport.sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        transport.set_keepalive(KEEPALIVE_SECONDS)
+        # What is sent has to be acknowledged. A ProxyCommand is no socket; systems without the option notice later.
+        if isinstance(transport.sock, socket.socket) and hasattr(socket, "TCP_USER_TIMEOUT"):
+            patience = (SILENCE_SECONDS - KEEPALIVE_SECONDS) * 1000
+            transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, patience)
 
     def _run(
         self,

@@ -1,9 +1,9 @@
 """Look at every host once, refuse what cannot work, show what would change."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gevent import Greenlet
 from gevent.pool import Pool
 from pyinfra.api import State
 from pyinfra.api.exceptions import PyinfraError
@@ -20,6 +20,8 @@ from sglang_fleet.problems import Problem, render
 from sglang_fleet.report import plan_lines
 from sglang_fleet.rollout import Outcome, Rollout, waves
 from sglang_fleet.spec import Loaded, load
+
+SENDING_SECONDS = 0.05  # until the questions are on their way, so that the hosts are busy while we are
 
 
 def look() -> Fleet:
@@ -41,9 +43,9 @@ def _look_at_all(fleet: Fleet) -> None:
     active = {host.name for host in state.active_hosts}
     asked = [name for name, spec in loaded.deployments.items() if name in active and spec.services]
     answers = _ask(fleet, loaded, asked)
-    first = dict(islice(answers, 1))
-    wanted = want(loaded, folder=fleet.folder)  # meanwhile the other hosts answer
-    seen, refusals = _judge(wanted, {**first, **dict(answers)})
+    answers.join(timeout=SENDING_SECONDS)
+    wanted = want(loaded, folder=fleet.folder)  # meanwhile the hosts look
+    seen, refusals = _judge(wanted, dict(answers.get()))
     _plan_all(fleet, wanted, seen, refusals)
     for host in active & {host for host, releases in wanted.releases.items() if not releases}:
         fleet.end(host, Outcome.UNCHANGED)  # the settings give it no service
@@ -59,16 +61,15 @@ def _look_at_all(fleet: Fleet) -> None:
         raise PyinfraError("The settings have errors, listed above. Nothing was changed.")
 
 
-def _ask(fleet: Fleet, loaded: Loaded, asked: Sequence[str]) -> Iterator[tuple[str, HostState | Refusal]]:
-    """Probe the hosts, side by side; the answers in the order in which they come."""
+def _ask(fleet: Fleet, loaded: Loaded, asked: Sequence[str]) -> Greenlet:
+    """Probe the hosts, side by side; what is started gives (host, answer) pairs once all of them have answered."""
     for name in asked:
         fleet.connections[name] = Connection(fleet.state, fleet.state.inventory.get_host(name))
 
     def one(name: str) -> tuple[str, HostState | Refusal]:
         return name, _probe(fleet.connections[name], probe_request(loaded.deployments[name], folder=fleet.folder))
 
-    # A generator: gevent's own iterator waits for ever when it is asked again after its end.
-    yield from Pool(fleet.state.config.PARALLEL or None).imap_unordered(one, asked)
+    return Pool(fleet.state.config.PARALLEL or None).map_async(one, asked)
 
 
 def _judge(

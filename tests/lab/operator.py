@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -131,7 +132,12 @@ class Operator:
         if "--dry" not in arguments and "-y" not in arguments:
             arguments = ("-y", *arguments)
         process = self.start(*arguments, script=script)
-        text, _ = process.communicate(timeout=seconds)
+        try:
+            text, _ = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)  # it leads a session of its own
+            process.communicate()
+            raise
         return Ran(process.returncode, text)
 
     def deploy(self, *arguments: str) -> Ran:

@@ -1,0 +1,1 @@
+"""What the product costs, measured on lab hosts."""
