@@ -48,6 +48,15 @@ class Answer:
         said = marked or [line for line in self.errors if line.strip()][-1:]
         return "; ".join(line.removeprefix("error: ") for line in said)
 
+    def json(self) -> Any:  # noqa: ANN401 - whatever the command prints
+        """The last line of its output, which is what the host program printed; lines before it are the login's own.
+
+        Raises:
+            ValueError: it is no JSON.
+        """
+        lines = [line for line in self.output.splitlines() if line.strip()]
+        return json.loads(lines[-1] if lines else "")
+
     @property
     def details(self) -> tuple[str, ...]:
         """The other lines of its standard error: the last ones of a program that it ran."""

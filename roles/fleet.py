@@ -5,6 +5,7 @@ pyinfra executes deploy.py once for each host; they all share the one `Fleet` of
 
 import datetime as dt
 import getpass
+import os
 import secrets
 import socket
 import subprocess
@@ -61,9 +62,8 @@ class Fleet:
 
     @property
     def waves(self) -> tuple[Wave, ...]:
-        """The waves in which any host has something to do, or counts against the budget without having begun."""
-        concerned = {*self.busy, *self.rollout.bad_hosts()}
-        return tuple(wave for wave in self.rollout.waves if concerned & set(wave.hosts))
+        """The waves, in order."""
+        return self.rollout.waves
 
     def works_in(self, host: str, wave: Wave) -> bool:
         """Whether this is the wave in which a host changes."""
@@ -80,13 +80,24 @@ class Fleet:
     @cached_property
     def author(self) -> str:
         """Who runs this, from where, and from which commit of the deployment folder."""
-        commit = subprocess.run(
-            ["git", "-C", str(self.folder), "describe", "--always", "--dirty"],
-            capture_output=True,
-            text=True,
-            check=False,
-        ).stdout.strip()
-        return f"{getpass.getuser()}@{socket.gethostname()}{f' at {commit}' if commit else ''}"
+        commit = _commit(self.folder)
+        return f"{_user()}@{socket.gethostname()}{f' at {commit}' if commit else ''}"
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # an account that only has a number, as in a container
+        return f"uid {os.getuid()}"
+
+
+def _commit(folder: Path) -> str:
+    """The deployment folder's commit; empty where it is none, or git is not installed."""
+    command = ["git", "-C", str(folder), "describe", "--always", "--dirty"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:
+        return ""
 
 
 def new_activation() -> str:

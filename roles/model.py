@@ -17,11 +17,17 @@ def check(fleet: Fleet, wave: Wave) -> None:
         for name, service in deployment.services.items()
         if service.args.model_path.startswith("/") and name in fleet.plans[host.name].changes
     )
-    if models:
+    folders = sorted(
+        path
+        for name, service in deployment.services.items()
+        if name in fleet.plans[host.name].changes
+        for path in (*service.writable_paths, *([service.working_directory] if service.working_directory else []))
+    )
+    if models or folders:
         host_step(
             name=f"{wave}: whole and readable",
             fleet=fleet,
             wave=wave,
             command="model",
-            request={"models": [{"path": path, "user": user} for path, user in models]},
+            request={"models": [{"path": path, "user": user} for path, user in models], "folders": folders},
         )

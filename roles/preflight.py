@@ -47,9 +47,12 @@ def _look_at_all(fleet: Fleet) -> None:
     wanted = want(loaded, folder=fleet.folder)  # meanwhile the hosts look
     seen, refusals = _judge(wanted, dict(answers.get()))
     _plan_all(fleet, wanted, seen, refusals)
+    unreachable = [host for host in fleet.hosts if host not in active]
+    _cut_waves(fleet, wanted, [*fleet.busy, *unreachable, *refusals])
     for host in active & {host for host, releases in wanted.releases.items() if not releases}:
         fleet.end(host, Outcome.UNCHANGED)  # the settings give it no service
-    unreachable = [host for host in fleet.hosts if host not in active]
+    for host in set(fleet.plans) - set(fleet.busy):
+        fleet.end(host, Outcome.UNCHANGED)
     for host in unreachable:
         fleet.end(host, Outcome.UNREACHABLE, reason="no connection could be made")
     for host, reasons in refusals.items():
@@ -107,20 +110,22 @@ def _plan_all(
 ) -> None:
     fleet.deployments, fleet.releases = wanted.deployments, wanted.releases
     fleet.secret_values = wanted.secret_values
+    for host, state in seen.items():
+        if host not in refusals:
+            releases = wanted.releases[host]
+            fleet.plans[host] = make_plan(host=host, releases=releases, state=state, secrets=wanted.secret_values)
+
+
+def _cut_waves(fleet: Fleet, wanted: Wanted, concerned: Sequence[str]) -> None:
+    """Cut waves of the hosts that change, or would have to: one that has nothing to do is nobody's canary."""
     settings = next((wanted.deployments[host].rollout for host in fleet.hosts if host in wanted.deployments), None)
     if settings is not None:
+        hosts = [host for host in fleet.hosts if host in concerned]
         fleet.rollout = Rollout(
-            waves=waves(fleet.hosts, settings.targets(len(fleet.hosts))),
+            waves=waves(hosts, settings.targets(len(hosts))),
             budget=settings.budget(len(fleet.hosts)),
             on_failure=settings.on_failure,
         )
-    for host, state in seen.items():
-        if host in refusals:
-            continue
-        plan = make_plan(host=host, releases=wanted.releases[host], state=state, secrets=wanted.secret_values)
-        fleet.plans[host] = plan
-        if plan.nothing_to_do:
-            fleet.end(host, Outcome.UNCHANGED)
 
 
 def _show_plan(fleet: Fleet, refusals: Mapping[str, Sequence[Refusal]], unreachable: Sequence[str]) -> None:

@@ -1,6 +1,5 @@
 """Go back on every host at once: no canary, no soak, and no settings needed."""
 
-import json
 from collections.abc import Generator
 from typing import Any
 
@@ -50,7 +49,11 @@ def _look_back(fleet: Fleet) -> None:
         if not answer.ok:
             fleet.end(name, Outcome.UNKNOWN, reason=f"it could not be asked: {explain(answer)}")
             continue
-        back = [service for service in json.loads(answer.output) if service["previous"]]
+        try:
+            back = [service for service in answer.json() if service["previous"]]
+        except (ValueError, TypeError, KeyError):
+            fleet.end(name, Outcome.UNKNOWN, reason="its answer cannot be read")
+            continue
         if back:
             fleet.backward[name] = back
         else:

@@ -1,7 +1,7 @@
 """The service itself: stage its release, activate it in one transaction on the host, go back with the fleet."""
 
-import json
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyinfra import host as current_host
@@ -79,12 +79,21 @@ def _run_activations(name: str, fleet: Fleet, wave: Wave, changes: list[ServiceC
     for change in changes:
         verdict = watch(fleet, name, _activation_request(fleet, change.release, mode="activate"))
         if not verdict.outcome.good:
-            _go_back(name, fleet, proven)
-            fleet.end(name, verdict.outcome, verdict=verdict)
+            fleet.end(name, verdict.outcome, verdict=_with_siblings(verdict, _go_back(name, fleet, proven)))
             return
         proven.append(change.release)
     fleet.activated[name] = proven
     fleet.end(name, Outcome.PROVEN, verdict=verdict if proven else None)
+
+
+def _with_siblings(verdict: Verdict, siblings: Sequence[Verdict]) -> Verdict:
+    """A failed service's verdict, with what became of those before it on the host: they were changed, and came back."""
+    stuck = [sibling for sibling in siblings if sibling.outcome is not Outcome.RETURNED]
+    reason = "; ".join(one.reason for one in (verdict, *siblings) if one.reason)
+    if stuck:
+        return replace(stuck[0], reason=reason, journal=verdict.journal)
+    untouched = siblings and verdict.outcome in {Outcome.REFUSED, Outcome.REJECTED}
+    return replace(verdict, outcome=Outcome.RETURNED if untouched else verdict.outcome, reason=reason)
 
 
 def _run_return(name: str, fleet: Fleet) -> None:
@@ -126,7 +135,10 @@ def watch(fleet: Fleet, name: str, request: dict[str, Any]) -> Verdict:
 
 
 def _verdict(fleet: Fleet, request: dict[str, Any], answer: Answer, result: Answer) -> Verdict:
-    told: dict[str, Any] = json.loads(result.output) if result.ok and result.output.strip() else {}
+    try:
+        told: dict[str, Any] = result.json() if result.ok else {}
+    except ValueError:
+        told = {}
     outcome = _OUTCOMES[request["mode"]].get(str(told.get("outcome")), Outcome.UNKNOWN)
     reason = str(told.get("reason") or "")
     if outcome is Outcome.UNKNOWN:

@@ -42,3 +42,7 @@ def _refuse_unordered() -> None:
     for option, reason in _UNORDERED.items():
         if option in sys.argv:
             raise PyinfraError(f"{option} cannot be used here: {reason}. Nothing was changed.")
+    if len([word for word in sys.argv[1:] if word.endswith(".py") and not word.startswith("-")]) > 2:  # noqa: PLR2004
+        raise PyinfraError(
+            "Only one deploy file at a time: the next would run on hosts that failed here. Nothing was changed."
+        )

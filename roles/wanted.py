@@ -9,7 +9,7 @@ from sglang_fleet.problems import Problem
 from sglang_fleet.release import Release, cuda_wheels_home, make_release, venv_identity
 from sglang_fleet.render import STATE
 from sglang_fleet.secret_values import SecretUnavailable, fingerprint, read_secret
-from sglang_fleet.spec import Deployment, Loaded
+from sglang_fleet.spec import Deployment, Loaded, SecretSource, is_argument
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,10 @@ def want(loaded: Loaded, *, folder: Path) -> Wanted:
     """Read the secrets and make the releases of all hosts; every error of every host is in `problems`."""
     problems = list(loaded.problems)
     made: dict[int, _Made] = {}
+    values = _Values(folder)
     for host, deployment in loaded.deployments.items():
         if id(deployment) not in made:
-            made[id(deployment)] = _make(folder, deployment)
+            made[id(deployment)] = _make(folder, deployment, values)
         for key, error in made[id(deployment)].failures.items():
             problems.append(loaded.problem(host, key, str(error), fix=error.fix))
     usable = {host: spec for host, spec in loaded.deployments.items() if not made[id(spec)].failures}
@@ -78,7 +79,28 @@ class _Made:
     secret_values: set[str] = field(default_factory=set)
 
 
-def _make(folder: Path, deployment: Deployment) -> _Made:
+class _Values:
+    """Secrets, each read once in a run, however many hosts have it: a command may ask somebody, or make a new one."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._known: dict[tuple[SecretSource, bool], str | SecretUnavailable] = {}
+
+    def read(self, name: str, source: SecretSource) -> str:
+        """The value. Raises SecretUnavailable."""
+        key = (source, is_argument(name))
+        if key not in self._known:
+            try:
+                self._known[key] = read_secret(source, name=name, folder=self._folder)
+            except SecretUnavailable as error:
+                self._known[key] = error
+        found = self._known[key]
+        if isinstance(found, SecretUnavailable):
+            raise found
+        return found
+
+
+def _make(folder: Path, deployment: Deployment, values: _Values) -> _Made:
     made = _Made()
     sglang = deployment.sglang
     venv_id = venv_identity(requirements=requirements_text(folder, sglang.requirements), python=sglang.python)
@@ -86,7 +108,7 @@ def _make(folder: Path, deployment: Deployment) -> _Made:
         secrets: dict[str, str] = {}
         for key, source in service.secrets.items():
             try:
-                secrets[key] = read_secret(source, name=key, folder=folder)
+                secrets[key] = values.read(key, source)
             except SecretUnavailable as error:
                 made.failures[f"services.{name}.secrets.{key}"] = error
         made.secret_values |= set(secrets.values())

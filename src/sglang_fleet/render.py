@@ -20,7 +20,7 @@ STATE = "/var/lib/sglang-fleet"
 HOME = "/var/lib/sglang"
 CACHE = "/var/cache/sglang"
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-TEMPLATES = Path(__file__).parents[2] / "templates"
+TEMPLATES = (Path(__file__).parents[2] / "templates", Path(__file__).parent / "templates")
 
 RESTART_SECONDS = 10
 START_LIMIT_BURST = 5
@@ -91,7 +91,8 @@ def render(*, service: Service, version: str, places: Places, secrets: Mapping[s
         config = {key.replace("_", "-"): value for key, value in sorted(arguments.items())}
         text = "".join(f"{key}: {yaml_text(value)}\n" for key, value in config.items())
         files.append(RenderedFile("secrets.yaml", text, mode="0400", owner=service.user))
-        files.append(RenderedFile("logging.json", logging_text()))
+        level = dict(service.args.ordered()).get("log_level") or "info"
+        files.append(RenderedFile("logging.json", logging_text(level=str(level))))
     return tuple(files)
 
 
@@ -117,6 +118,7 @@ def unit_text(service: Service, *, version: str, places: Places) -> str:
         description=unit_value(service.description or f"SGLang {service.name}"),
         user=service.user,
         working_directory=path_value(service.working_directory or f"{HOME}/{service.name}"),
+        needed_mounts=[path_word(path) for path in _mounts(service)],
         release_folder=places.release_folder,
         has_secret_environment=any(not is_argument(key) for key in service.secrets),
         command=[exec_word(word) for word in command],
@@ -130,6 +132,12 @@ def unit_text(service: Service, *, version: str, places: Places) -> str:
         writable_paths=[path_word(path) for path in service.writable_paths],
     )
     return text
+
+
+def _mounts(service: Service) -> list[str]:
+    """The folders whose file systems have to be there before the server starts; a network mount comes late at boot."""
+    model = [service.args.model_path] if service.args.model_path.startswith("/") else []
+    return [*model, *service.writable_paths]
 
 
 def limits(service: Service) -> dict[str, int | str]:
@@ -151,6 +159,8 @@ def environment_text(service: Service, places: Places) -> str:
         "CUDA_HOME": places.cuda_home,
         "HOME": f"{HOME}/{service.name}",
         "PYTHONUNBUFFERED": "1",
+        # A model that is named by its repository is not downloaded again for another venv.
+        "HF_HOME": f"{HOME}/{service.name}/huggingface",
         # Compiled kernels belong to one venv: an upgrade starts with an empty cache.
         "XDG_CACHE_HOME": cache_folder,
         "TRITON_CACHE_DIR": f"{cache_folder}/triton",
@@ -185,14 +195,17 @@ def _yaml_character(character: str) -> str:
     return "\\u007f" if character == "\x7f" else json.dumps(character)[1:-1]
 
 
-def logging_text() -> str:
-    """SGLang's own logging, less the lines that hold keys; schedulers need the root handler to log at all."""
+def logging_text(*, level: str) -> str:
+    """SGLang's own logging, less the lines that hold keys; schedulers need the root handler to log at all.
+
+    With this file SGLang ignores its own `--log-level`, so the level stands here.
+    """
     config = {
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"sglang": {"format": "[%(asctime)s] %(message)s", "datefmt": "%Y-%m-%d %H:%M:%S"}},
         "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "sglang"}},
-        "root": {"level": "INFO", "handlers": ["console"]},
+        "root": {"level": level.upper(), "handlers": ["console"]},
         "loggers": {logger: {"level": "WARNING"} for logger in (LOGGER_THAT_PRINTS_KEYS, "httpx", "httpcore")},
     }
     return json.dumps(config, indent=2) + "\n"

@@ -29,7 +29,7 @@ class Outcome(Enum):
 
 
 # A host that was left as it was, or could not be asked, says nothing against the release itself.
-_SAYS_NOTHING_OF_THE_RELEASE = {Outcome.REFUSED, Outcome.NOT_READY, Outcome.UNREACHABLE}
+_SAYS_NOTHING_OF_THE_RELEASE = {Outcome.REFUSED, Outcome.NOT_READY, Outcome.UNREACHABLE, Outcome.UNKNOWN}
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,7 @@ def test_the_environment_of_the_story(story: Service) -> None:
         "CUDA_HOME": "/usr/local/cuda-13.0",
         "HOME": "/var/lib/sglang/k26",
         "PYTHONUNBUFFERED": "1",
+        "HF_HOME": "/var/lib/sglang/k26/huggingface",
         "XDG_CACHE_HOME": "/var/cache/sglang/k26/fedcba9876543210",
         "TRITON_CACHE_DIR": "/var/cache/sglang/k26/fedcba9876543210/triton",
         "TORCHINDUCTOR_CACHE_DIR": "/var/cache/sglang/k26/fedcba9876543210/inductor",
@@ -181,3 +182,14 @@ def test_a_secret_is_read_from_its_yaml_as_it_was_written(text: str) -> None:
 @given(st.text(st.characters(codec="utf-8")))
 def test_any_secret_is_read_from_its_yaml_as_it_was_written(text: str) -> None:
     assert YAML(typ="safe", pure=True).load(f"key: {yaml_text(text)}\n") == {"key": text}
+
+
+def test_the_servers_own_log_level_survives_the_file_that_hides_keys() -> None:
+    one = service(secrets={"api_key": {"env": "K"}}, args={"log_level": "debug"})
+    logging = json.loads(files(one, api_key=POISON)["logging.json"].text)
+    assert logging["root"]["level"] == "DEBUG"
+    assert logging["loggers"]["sglang.srt.entrypoints.engine"]["level"] == "WARNING"
+
+
+def test_a_model_from_a_repository_is_not_downloaded_again_for_another_venv() -> None:
+    assert "fedcba9876543210" not in environment(service(args={"model_path": "org/model"}))["HF_HOME"]

@@ -24,7 +24,9 @@ def install(folder: str, digest: str, content: bytes) -> str:
                 return path
     except FileNotFoundError:
         pass
-    os.makedirs(folder, mode=0o755, exist_ok=True)
+    os.makedirs(folder, exist_ok=True)
+    for place in (folder, os.path.dirname(folder)):
+        os.chmod(place, 0o755)  # noqa: S103 - the account of a service goes through it; what is secret has its own mode
     write(path, content, mode=0o755)
     return path
 
@@ -62,6 +64,7 @@ def write(path: str, content: bytes, *, mode: int) -> None:
 
 def main() -> None:
     """Read the envelope, install, run."""
+    os.umask(0o022)  # a hardened root's would lock the service's account out of its own venv
     envelope = json.load(sys.stdin)
     content = base64.b64decode(envelope["program"])
     if envelope["read_only"]:

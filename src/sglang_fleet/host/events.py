@@ -45,7 +45,8 @@ class Events:
         record = json.dumps({"at": self.clock.utc(), "event": event, "text": line})
         with contextlib.suppress(OSError):
             self._append(record, durable=durable)
-        self.say(line)
+        with contextlib.suppress(OSError):  # nobody listens any more: no reason to stop half-way
+            self.say(line)
 
     def _append(self, record: str, *, durable: bool) -> None:
         ensure_folder(str(self.folder), mode=PRIVATE_FOLDER)

@@ -13,11 +13,14 @@ FIX_ACCESS = "give the account read access to the folder and every folder above 
 
 
 def run(request: Dict[str, Any], *, say: Callable[[str], None]) -> None:
-    """Check every model folder of the request: whole, and readable to its account.
+    """Check every model folder of the request: whole, and readable to its account; and the other folders: there.
 
     Raises:
         HostError: a folder is missing, not whole, or not readable to the account.
     """
+    absent = [path for path in request.get("folders", []) if not os.path.isdir(path)]
+    if absent:
+        raise HostError(f"{absent[0]} is not on the host", fix="make the folder, or correct the settings")
     for wanted in request["models"]:
         path, user = wanted["path"], wanted["user"]
         facts = look(path)
@@ -83,4 +86,4 @@ def _not_readable(path: str) -> List[str]:
     except OSError:
         return [path]
     files = (os.path.join(path, name) for name in sorted(names))
-    return [file for file in files if os.path.isfile(file) and not os.access(file, os.R_OK)]
+    return [file for file in files if not os.path.isdir(file) and not os.access(file, os.R_OK)]

@@ -118,7 +118,7 @@ def _converge(
             say(f"release {release} is staged already")
             return
         # Its files are right; only the manifest says more or less beside them: one file, replaced atomically.
-        write_atomically(str(Path(place, MANIFEST)), _manifest_bytes(manifest))
+        write_atomically(str(Path(place, MANIFEST)), _manifest_bytes(manifest), mode=0o600)
         say(f"release {release} is staged already; its manifest is brought up to date")
         return
     if wrong:
@@ -134,7 +134,7 @@ def _write(releases: str, place: str, files: list[File], manifest: dict[str, Any
     try:
         for file in files:
             create(str(Path(staging, file.name)), file.data, mode=file.mode, owner=file.owner)
-        create(str(Path(staging, MANIFEST)), _manifest_bytes(manifest), mode=0o644)
+        create(str(Path(staging, MANIFEST)), _manifest_bytes(manifest), mode=0o600)
         os.chmod(staging, 0o755)  # noqa: S103 - as above; its secrets have modes of their own
         sync_folder(staging)
         if os.path.lexists(place):

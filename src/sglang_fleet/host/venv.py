@@ -46,7 +46,7 @@ PACKAGE_BYTES = 40_000_000
 """Disk reckoned for a package: the 207 of SGLang on CUDA 13 come to 8 GB then."""
 
 VERIFY = """\
-import importlib, importlib.metadata, sys
+import importlib, importlib.metadata, importlib.util, os, sys, sysconfig
 package, version, *names = sys.argv[1:]
 found = importlib.metadata.version(package)
 if found != version:
@@ -54,6 +54,9 @@ if found != version:
 for name in names:
     print(f"import {name}", flush=True)
     importlib.import_module(name)
+header = os.path.join(sysconfig.get_path("include"), "Python.h")
+if importlib.util.find_spec("triton") and not os.path.exists(header):
+    sys.exit(f"triton compiles while the server runs and needs {header}: install this Python's -dev package")
 """
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from sglang_fleet.spec.service import Service
 
 
+LOGGING = "SGLANG_LOGGING_CONFIG_PATH"
+
+
 class Named(Protocol):
     """One argument of a catalogue, of which only its own name matters here."""
 
@@ -43,6 +46,7 @@ def services(found: Mapping[str, Service]) -> Iterator[Finding]:
     for name, service in found.items():
         yield from _parallel(name, service)
         yield from _variables(name, service)
+        yield from _gate(name, service)
     for (first, one), (second, other) in combinations(found.items(), 2):
         yield from _shared(first, one, second, other)
 
@@ -77,6 +81,13 @@ def _parallel(name: str, service: Service) -> Iterator[Finding]:
 
 
 def _variables(name: str, service: Service) -> Iterator[Finding]:
+    keys = [secret for secret in service.secrets if is_argument(secret)]
+    if keys and LOGGING in service.environment:
+        yield Finding(
+            ("services", name, "environment", LOGGING),
+            f"would let SGLang log {keys[0]}: a file of our own keeps it from that",
+            "remove it, or give the server no secret argument; log_level in args sets the level",
+        )
     for variable_name in service.environment:
         at = ("services", name, "environment", variable_name)
         if variable_name in service.nccl.environment():
@@ -84,6 +95,29 @@ def _variables(name: str, service: Service) -> Iterator[Finding]:
             yield Finding(at, f"is set twice: nccl has {field} as well", "keep the one in nccl")
         if variable_name in service.secrets:
             yield Finding(at, "is set twice: secrets has it as well", "keep the one in secrets")
+
+
+def _gate(name: str, service: Service) -> Iterator[Finding]:
+    """Whether the health gate could ever get the answer that it asks for."""
+    args = dict(service.args.ordered())
+    at = ("services", name, "args")
+    for mode in ("grpc_mode", "smg_grpc_mode"):
+        if args.get(mode):
+            yield Finding((*at, mode), "leaves no HTTP server that the health gate could ask", "remove it")
+    probe = service.health.probe
+    for setting in ("is_embedding", "encoder_only"):
+        if args.get(setting) and probe == "generate":
+            yield Finding(
+                ("services", name, "health", "probe"),
+                f"asks for a completion, and a server with {setting} gives none",
+                "write probe: embedding, or probe: alive",
+            )
+    if args.get("disaggregation_mode") not in (None, "null") and probe != "alive":
+        yield Finding(
+            ("services", name, "health", "probe"),
+            "asks for an answer that one half of a disaggregated pair cannot give",
+            "write probe: alive",
+        )
 
 
 def _shared(first: str, one: Service, second: str, other: Service) -> Iterator[Finding]:

@@ -107,3 +107,25 @@ def test_arguments_are_checked_although_something_else_is_wrong(write: Write) ->
         "services.k26.args.nonsense_size",
         "services.k26.user",
     ]
+
+
+def test_a_file_of_the_operators_must_not_let_sglang_log_a_key(wrong: Wrong) -> None:
+    problem = wrong(services__k26__environment__SGLANG_LOGGING_CONFIG_PATH="/x.json")
+    assert problem.message.startswith("would let SGLang log api_key")
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "probe", "key"),
+    [
+        ("is_embedding", True, "generate", "services.k26.health.probe"),
+        ("is_embedding", True, "embedding", None),
+        ("disaggregation_mode", "prefill", "generate", "services.k26.health.probe"),
+        ("disaggregation_mode", "prefill", "alive", None),
+        ("smg_grpc_mode", True, "alive", "services.k26.args.smg_grpc_mode"),
+    ],
+)
+def test_the_gate_must_be_able_to_get_its_answer(
+    write: Write, setting: str, value: object, probe: str, key: str | None
+) -> None:
+    overrides = {f"services.k26.args.{setting}": value, "services.k26.health.probe": probe}
+    assert [problem.key for problem in write(overrides=overrides).problems] == ([key] if key else [])
