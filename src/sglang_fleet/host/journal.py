@@ -24,6 +24,7 @@ _SAYS_WHY = re.compile(
     r"error|exception|errno|out of memory|no such file|not found|denied|refused|killed", re.IGNORECASE
 )
 _OF_SYSTEMD = re.compile(r"^\S+\.service: ")
+_ACCESS = re.compile(r'"[A-Z]+ \S+ HTTP/[0-9.]+"')  # a request that was answered is no reason to end
 _MAIN_EXIT = re.compile(r"Main process exited, code=(\w+), status=(\d+)")
 _ARGPARSE = re.compile(r"^[^:]*: error: (.*)")
 
@@ -87,6 +88,7 @@ def cause(lines: list[str]) -> str:
     own = [line.strip() for line in lines if line.strip() and not _OF_SYSTEMD.match(line)]
     # systemd's own sentences about starting and stopping ("Started k26", "Stopped k26") say nothing about why.
     own = [line for line in own if not re.match(r"^(Started|Starting|Stopped|Stopping) ", line)]
+    own = [line for line in own if not _ACCESS.search(line)]
     speaking = [line for line in own if _SAYS_WHY.search(line)]
     line = (speaking or own or [""])[-1]
     found = _ARGPARSE.match(line)

@@ -28,6 +28,7 @@ def test_a_longer_secret_goes_before_one_inside_it() -> None:
         ),
         (["Traceback (most recent call last):", "ValueError: no such choice", "bye"], "ValueError: no such choice"),
         (["loading", "last words", "k26.service: Deactivated successfully.", "Stopped K2.6"], "last words"),
+        (["last words", 'INFO:     127.0.0.1:5 - "GET /health HTTP/1.1" 500 Internal Server Error'], "last words"),
         (["k26.service: Failed at step EXEC spawning /x: No such file or directory"], ""),
         ([], ""),
     ],
