@@ -41,7 +41,7 @@ def _look_at_all(fleet: Fleet) -> None:
         overrides=state.inventory.get_override_data(),
     )
     active = {host.name for host in state.active_hosts}
-    asked = [name for name, spec in loaded.deployments.items() if name in active and spec.services]
+    asked = [name for name in loaded.deployments if name in active]
     answers = _ask(fleet, loaded, asked)
     answers.join(timeout=SENDING_SECONDS)
     wanted = want(loaded, folder=fleet.folder)  # meanwhile the hosts look
@@ -57,7 +57,7 @@ def _look_at_all(fleet: Fleet) -> None:
         fleet.end(host, Outcome.UNREACHABLE, reason="no connection could be made")
     for host, reasons in refusals.items():
         fleet.end(host, Outcome.REFUSED, reason="; ".join(reason.what for reason in reasons))
-    _show_plan(fleet, refusals, unreachable)
+    _show_plan(fleet, refusals, unreachable, seen)
     _fail(state, [*unreachable, *refusals])
     if wanted.problems:
         _show_problems(wanted.problems)
@@ -83,6 +83,10 @@ def _judge(
     for name in wanted.deployments:
         answer = answers.get(name)
         if answer is None:
+            continue
+        if not wanted.releases[name]:  # the settings give it no service: nothing there can stand in the way
+            if isinstance(answer, HostState):
+                seen[name] = answer
             continue
         if isinstance(answer, Refusal):
             refusals[name] = (answer,)
@@ -111,8 +115,8 @@ def _plan_all(
     fleet.deployments, fleet.releases = wanted.deployments, wanted.releases
     fleet.secret_values = wanted.secret_values
     for host, state in seen.items():
-        if host not in refusals:
-            releases = wanted.releases[host]
+        releases = wanted.releases[host]
+        if releases and host not in refusals:
             fleet.plans[host] = make_plan(host=host, releases=releases, state=state, secrets=wanted.secret_values)
 
 
@@ -128,12 +132,18 @@ def _cut_waves(fleet: Fleet, wanted: Wanted, concerned: Sequence[str]) -> None:
         )
 
 
-def _show_plan(fleet: Fleet, refusals: Mapping[str, Sequence[Refusal]], unreachable: Sequence[str]) -> None:
+def _show_plan(
+    fleet: Fleet,
+    refusals: Mapping[str, Sequence[Refusal]],
+    unreachable: Sequence[str],
+    seen: Mapping[str, HostState],
+) -> None:
     lines = plan_lines(
         plans=fleet.plans,
         refusals=refusals,
         unreachable=unreachable,
         waves=fleet.waves,
+        leftovers={host: state.leftovers for host, state in seen.items()},
         full=bool(fleet.state.config.DIFF),
     )
     if lines:

@@ -41,6 +41,7 @@ NOTHING_INSTALLED = ServiceState(
     active_since=None,
     running_release=None,
     installed_release=None,
+    installed_service=None,
     releases=(),
     proven=(),
     last_activation=None,
@@ -90,6 +91,7 @@ def converged(wanted: Release) -> ServiceState:
         main_pid=100,
         running_release=wanted.id,
         installed_release=wanted.id,
+        installed_service=wanted.service,
         releases=(wanted.id,),
         proven=(Proven(release=wanted.id, proven_at="2026-11-01T00:00:00+00:00", activation="a1"),),
         release_manifest=wanted.manifest(created_at="2026-11-01T00:00:00+00:00", created_by="somebody"),
@@ -142,5 +144,6 @@ def host_state(services: dict[str, ServiceState], **changes: Any) -> HostState:
         venvs=("venv1",),
         programs=(),
         services=services,
+        leftovers={},
     )
     return replace(state, **changes)

@@ -76,6 +76,7 @@ def parse(text: str) -> HostState:
         venvs=answer["venvs"].known(Value.texts),
         programs=answer["programs"].known(Value.texts),
         services={name: _service(value) for name, value in answer["services"].entries()},
+        leftovers=answer["leftovers"].known(lambda value: {name: unit.text() for name, unit in value.entries()}),
     )
 
 
@@ -180,6 +181,7 @@ def _service(value: Value) -> ServiceState:
         active_since=value["active_since"].maybe(Value.text),
         running_release=value["running_release"].maybe(Value.text),
         installed_release=value["installed_release"].maybe(Value.text),
+        installed_service=value["installed_service"].maybe(Value.text),
         releases=value["releases"].known(Value.texts),
         proven=value["proven"].known(lambda found: found.each(_proven)),
         last_activation=value["last_activation"].maybe(_activation),

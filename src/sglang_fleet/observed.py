@@ -17,6 +17,7 @@ MINOR = frozenset(
         "fragment",
         "invocation",
         "last_activation",
+        "leftovers",
         "memory_total_mib",
         "memory_used_mib",
         "mode",
@@ -173,11 +174,12 @@ class ServiceState:
         main_pid, restarts, invocation, active_since: likewise; the time is ISO 8601, UTC.
         needs_reload: files have changed since systemd read them.
         running_release: from the main process's environment; None if it is not ours, or there is none.
-        installed_release: from the unit's own section; None for a unit written by hand.
+        installed_release: from the unit's own section; None for a unit that is not this service's.
+        installed_service: likewise, whose unit it is; None for one written by hand.
         releases: the complete ones.
         proven: oldest first.
-        release_manifest: release.json of the installed release; None without one.
-        environment_file: the plain environment of the installed release; None without one.
+        release_manifest: release.json of the release that is installed, whosever it is; None without one.
+        environment_file: the plain environment of that release; None without one.
     """
 
     unit: UnitFile | Unknown | None
@@ -195,6 +197,7 @@ class ServiceState:
     active_since: str | Unknown | None
     running_release: str | Unknown | None
     installed_release: str | Unknown | None
+    installed_service: str | Unknown | None
     releases: tuple[str, ...] | Unknown
     proven: tuple[Proven, ...] | Unknown
     last_activation: Activation | Unknown | None
@@ -246,16 +249,22 @@ class ServiceState:
 
     def describe_installed(self) -> str:
         """What is installed, in words for the operator."""
-        if isinstance(self.unit, Unknown) or isinstance(self.installed_release, Unknown):
+        if any(isinstance(value, Unknown) for value in (self.unit, self.installed_release, self.installed_service)):
             return "unknown"
         if self.unit is None:
             return "not installed"
-        return f"release {self.installed_release}" if self.installed_release else "a unit written by hand"
+        if self.installed_release:
+            return f"release {self.installed_release}"
+        return f"the unit of service {self.installed_service}" if self.installed_service else "a unit written by hand"
 
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """Everything one probe saw. Mappings hold an entry for exactly what was asked about."""
+    """Everything one probe saw. Mappings hold an entry for exactly what was asked about.
+
+    Attributes:
+        leftovers: service → unit of what was deployed earlier, is still enabled or runs, and was not asked about.
+    """
 
     euid: int
     hostname: str
@@ -276,6 +285,7 @@ class HostState:
     venvs: tuple[str, ...] | Unknown
     programs: tuple[str, ...] | Unknown
     services: Mapping[str, ServiceState]
+    leftovers: Mapping[str, str] | Unknown
 
     def known_venvs(self) -> frozenset[str]:
         """The complete venvs seen on the host: none is also the answer when they could not be read."""

@@ -6,9 +6,12 @@ from enum import Enum
 
 from sglang_fleet import unit_reading
 from sglang_fleet.difference import readable, unified
-from sglang_fleet.masking import mask
+from sglang_fleet.masking import MASK, is_sensitive, mask
 from sglang_fleet.observe import HostState, ServiceState, UnitFile, Unknown
 from sglang_fleet.release import Release
+
+GATE = ("startup_deadline", "interval", "soak", "drain", "probe")
+"""The settings of the health gate that are its own; the others are arguments of the server."""
 
 UNIT_MODE = "0644"
 """The mode of an installed unit."""
@@ -101,12 +104,22 @@ def _service_change(release: Release, state: ServiceState, secrets: Sequence[str
     why = why_activate(release, state)
     return ServiceChange(
         release=release,
-        stage=release.id not in state.known_releases(),
+        stage=not _is_staged(release, state),
         activate=bool(why),
         why=why,
         before=state.describe_installed(),
-        difference=tuple(_difference(release, state, secrets)) if why else (),
+        difference=tuple(_difference(release, state, secrets) if why else _gate_difference(release, state)),
     )
+
+
+def _is_staged(release: Release, state: ServiceState) -> bool:
+    """Whether the release's files are known to be on the host, with this gate.
+
+    A gate is no part of a release's id, since no server has to restart for it. Of a release that is not installed the
+    gate is not seen: it is staged once more, before it is activated, which changes nothing when all is right.
+    """
+    installed = state.installed_release == release.id and release.id in state.known_releases()
+    return installed and not _gate_difference(release, state)
 
 
 def why_activate(release: Release, state: ServiceState) -> str:
@@ -114,6 +127,7 @@ def why_activate(release: Release, state: ServiceState) -> str:
     wanted = release.text("unit").encode()
     checks = (
         (state.installed_bytes() is None, "not installed yet"),
+        (state.installed_service not in (None, release.service), "another service's unit is installed"),
         (state.installed_release is None, "a unit written by hand is installed"),
         (state.installed_release != release.id, "another release is installed"),
         (state.installed_bytes() != wanted, "the installed unit was edited by hand"),
@@ -136,9 +150,9 @@ def _odd_mode(state: ServiceState) -> str:
 
 
 def _difference(release: Release, state: ServiceState, secrets: Sequence[str]) -> list[str]:
-    ids = [release.id, *([state.installed_release] if isinstance(state.installed_release, str) else [])]
+    ids = [release.id, str(state.installed_release or state.manifest.get("release") or release.id)]
     before = readable(state.installed_bytes() or b"")
-    by_hand = bool(before) and state.installed_release is None
+    by_hand = bool(before) and state.installed_service is None
     lines = _options_difference(before, release, secrets) if by_hand else []
     lines += unified(
         before=before,
@@ -160,24 +174,33 @@ def _difference(release: Release, state: ServiceState, secrets: Sequence[str]) -
     )
     lines += _venv_difference(release, state)
     lines += _secrets_difference(release, state)
+    lines += _gate_difference(release, state)
     return lines
 
 
 def _options_difference(before: str, release: Release, secrets: Sequence[str]) -> list[str]:
     """Which options come and go, whatever the layout of the unit that somebody wrote."""
-    old = [mask(option, secrets) for option in unit_reading.options(before)]
-    new = [mask(option, secrets) for option in unit_reading.options(release.text("unit"))]
+    old = [_shown_option(*option, secrets) for option in unit_reading.options(before)]
+    new = [_shown_option(*option, secrets) for option in unit_reading.options(release.text("unit"))]
     lines = [f"- {option}" for option in old if option not in new]
     lines += [f"+ {option}" for option in new if option not in old]
     return ["--- options of the server", *lines] if lines else []
 
 
+def _shown_option(flag: str, words: Sequence[str], secrets: Sequence[str]) -> str:
+    """An option as a line; masked word by word, since nothing tells afterwards where a word ended."""
+    if is_sensitive(flag):
+        return f"{flag} {MASK}" if words else flag
+    return " ".join([flag, *(mask(word, secrets) for word in words)])
+
+
 def _variables(release: Release) -> dict[str, str]:
-    return dict(line.split("=", 1) for line in release.text("environment").splitlines() if "=" in line)
+    return unit_reading.environment_file(release.text("environment"))
 
 
 def _by_name(variables: Mapping[str, str]) -> str:
-    return "".join(f"{name}={value}\n" for name, value in sorted(variables.items()))
+    shown = {name: MASK if is_sensitive(name) else value for name, value in variables.items()}
+    return "".join(f"{name}={value}\n" for name, value in sorted(shown.items()))
 
 
 def _venv_difference(release: Release, state: ServiceState) -> list[str]:
@@ -189,6 +212,15 @@ def _venv_difference(release: Release, state: ServiceState) -> list[str]:
         *([f"-{before}"] if before else []),
         f"+{release.places.venv_id}",
     ]
+
+
+def _gate_difference(release: Release, state: ServiceState) -> list[str]:
+    before = state.manifest.get("gate")
+    if not isinstance(before, Mapping):
+        return []
+    changed = [key for key in GATE if before.get(key) != release.gate[key]]
+    lines = [line for key in changed for line in (f"-{key}: {before.get(key)}", f"+{key}: {release.gate[key]}")]
+    return ["--- health gate", *lines] if lines else []
 
 
 def _secrets_difference(release: Release, state: ServiceState) -> list[str]:

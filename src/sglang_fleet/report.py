@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
 from sglang_fleet.checks import Refusal
+from sglang_fleet.observe import Unknown
 from sglang_fleet.plan import HostPlan, ServiceChange
 from sglang_fleet.rollout import Outcome, Rollout, Verdict, Wave
 
@@ -20,6 +21,7 @@ def plan_lines(
     unreachable: Sequence[str],
     waves: Sequence[Wave],
     full: bool,
+    leftovers: Mapping[str, Mapping[str, str] | Unknown] | None = None,
 ) -> list[str]:
     """What a rollout would do.
 
@@ -29,6 +31,7 @@ def plan_lines(
         unreachable: the hosts that no connection was made to.
         waves: the order of the rollout.
         full: whole differences; otherwise only the lines that change.
+        leftovers: of each host, what is deployed there and is not in its settings; see HostState.
     """
     busy = [host for host, plan in plans.items() if not plan.nothing_to_do]
     idle = [host for host, plan in plans.items() if plan.nothing_to_do]
@@ -45,6 +48,24 @@ def plan_lines(
         for reason in reasons:
             lines += _wrapped("- " + reason.what, indent=2)
             lines += _wrapped("fix: " + reason.fix, indent=4) if reason.fix else []
+    return lines + _leftover_lines(leftovers or {})
+
+
+def _leftover_lines(leftovers: Mapping[str, Mapping[str, str] | Unknown]) -> list[str]:
+    lines: list[str] = []
+    hosts: dict[tuple[str, str], list[str]] = {}
+    unread: dict[str, list[str]] = {}
+    for host, found in leftovers.items():
+        if isinstance(found, Unknown):
+            unread.setdefault(found.why, []).append(host)
+            continue
+        for service in found.items():
+            hosts.setdefault(service, []).append(host)
+    for (name, unit), where in hosts.items():
+        text = f"{name} is still deployed on {names(where)} and no longer in the settings; left alone."
+        lines += ["", *_wrapped(text), f"  To end it: systemctl disable --now {unit}"]
+    for why, where in unread.items():
+        lines += ["", *_wrapped(f"{names(where)}: what else is deployed there could not be read: {why}")]
     return lines
 
 
@@ -75,9 +96,9 @@ def _host_changes(plan: HostPlan, *, full: bool) -> Iterable[tuple[str, list[str
 
 def _service_lines(change: ServiceChange, *, full: bool) -> list[str]:
     head = f"release {change.release.id}, now {change.before}"
-    if not change.activate:
-        return [head, "stage the release's files again"]
     shown = change.difference if full else _only_changes(change.difference)
+    if not change.activate:
+        return [head, "stage the release's files again, nothing is restarted", *shown]
     return [head, f"because {change.why}", *shown]
 
 

@@ -29,6 +29,7 @@ SERVICE: dict[str, Any] = {
     "active_since": "2026-11-29T16:15:00Z",
     "running_release": "r2",
     "installed_release": "r2",
+    "installed_service": "k26",
     "releases": ["r1", "r2"],
     "proven": [{"release": release, "proven_at": "t", "activation": "a"} for release in ("r1", "r2")],
     "last_activation": {"id": "a", "outcome": "proven"},
@@ -58,8 +59,9 @@ ANSWER: dict[str, Any] = {
     "venvs": ["v"],
     "programs": ["p"],
     "services": {"k26": SERVICE},
+    "leftovers": {"old": "sglang-old.service"},
 }
-OPEN = ("pythons", "users", "listeners", "models", "services")  # their names are the request's
+OPEN = ("pythons", "users", "listeners", "models", "services", "leftovers")  # their names are the request's
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.just("unknown"), inner),
@@ -116,6 +118,7 @@ def test_an_answer_is_read() -> None:
     assert str(known(state.listeners[30001])[0]) == "python3 (pid 1)"
     assert known(state.compute)[0].gpu_uuid == "G"
     assert state.known_venvs() == {"v"}
+    assert state.leftovers == {"old": "sglang-old.service"}
     found = state.services["k26"]
     assert found.installed_bytes() == b"[Unit]\r\n"
     assert [dropin.text for dropin in known(found.dropins)] == [b"\xff"]
@@ -179,7 +182,8 @@ def test_f7_an_unknown_value_that_matters_is_listed(path: Path, name: str) -> No
 
 
 @pytest.mark.parametrize(
-    "path", [("gpus", 0, "memory_total_mib"), ("compute", 0, "command"), ("services", "k26", "restarts")]
+    "path",
+    [("gpus", 0, "memory_total_mib"), ("compute", 0, "command"), ("services", "k26", "restarts"), ("leftovers",)],
 )
 def test_an_unknown_value_that_is_only_for_the_eye_stops_nothing(path: Path) -> None:
     assert parse(changed(path, UNKNOWN)).unknowns() == ()
@@ -206,12 +210,19 @@ def test_f7_a_plan_cannot_take_an_unknown_value_for_an_absent_one() -> None:
 
 def test_absent_things_are_none() -> None:
     found = service(
-        unit={"exists": False}, installed_release=None, release_manifest=None, environment_b64=None, proven=[]
+        unit={"exists": False},
+        installed_release=None,
+        installed_service=None,
+        release_manifest=None,
+        environment_b64=None,
+        proven=[],
     )
     assert (found.unit, found.installed_bytes(), found.environment, found.proven_release) == (None, None, None, None)
     assert (dict(found.manifest), found.proven_releases()) == ({}, frozenset())
     assert found.describe_installed() == "not installed"
-    assert service(installed_release=None).describe_installed() == "a unit written by hand"
+    by_hand = service(installed_release=None, installed_service=None)
+    assert by_hand.describe_installed() == "a unit written by hand"
+    assert service(installed_release=None).describe_installed() == "the unit of service k26"
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,8 @@ def test_f1_a_host_with_nothing_on_it_is_a_clean_create_plan() -> None:
         ({"proven": ()}, "the running release has not been proven since it was started"),
         ({"dropins": (DropIn(path="/etc/x.conf", content=b"[Service]\n"),)}, "drop-ins change the unit"),
         ({"installed_release": "other"}, "another release is installed"),
+        ({"installed_release": None, "installed_service": "old"}, "another service's unit is installed"),
+        ({"installed_release": None, "installed_service": None}, "a unit written by hand is installed"),
         ({"unit": UnitFile("file", None, "0644", b"edited\n")}, "the installed unit was edited by hand"),
         ({"unit": with_mode("0666")}, "the installed unit has another mode; putting that right restarts nothing"),
         ({"unit": with_mode("0666"), "active": "failed"}, "the unit is failed"),
@@ -63,6 +65,35 @@ def test_f1_a_host_with_nothing_on_it_is_a_clean_create_plan() -> None:
 def test_every_way_of_not_being_converged_is_named(change: dict[str, Any], why: str) -> None:
     wanted = release()
     assert why_activate(wanted, replace(converged(wanted), **change)) == why
+
+
+def test_another_gate_is_staged_and_activates_nothing() -> None:
+    state = converged(release(service(health={"soak": 5, "probe": "alive"})))
+    plan = make_plan(host="h1", releases=[release()], state=host_state({"k26": state}))
+    change = plan.services["k26"]
+    assert (change.stage, change.activate) == (True, False)
+    assert change.difference == ("--- health gate", "-soak: 5.0", "+soak: 30.0", "-probe: alive", "+probe: generate")
+
+
+def test_what_is_activated_is_staged_first_so_that_it_is_whole_and_has_the_present_gate() -> None:
+    wanted, other = release(), release(service(args={"pp_size": 4}))
+    state = replace(converged(other), releases=(other.id, wanted.id))
+    assert make_plan(host="h1", releases=[wanted], state=host_state({"k26": state})).services["k26"].stage
+    state = replace(converged(wanted), active="failed")
+    assert not make_plan(host="h1", releases=[wanted], state=host_state({"k26": state})).services["k26"].stage
+
+
+def test_a_renamed_service_differs_from_its_old_name_in_little() -> None:
+    old, new = release(service(unit="x.service")), release(service(name="kimi", unit="x.service"))
+    state = replace(converged(old), installed_release=None)
+    plan = make_plan(host="h1", releases=[new], state=host_state({"kimi": state}))
+    change = plan.services["kimi"]
+    assert (change.stage, change.activate, change.before) == (True, True, "the unit of service k26")
+    shown = "\n".join(change.difference)
+    assert "-Service=k26\n+Service=kimi" in shown
+    assert "--- options" not in shown
+    assert old.id not in shown
+    assert "--- venv" not in shown
 
 
 @pytest.mark.parametrize("running", [None, "older"])
@@ -92,6 +123,27 @@ def test_f9_a_secret_in_the_argv_of_a_handwritten_unit_is_hidden() -> None:
     shown = difference(handwritten(OLD_UNIT.replace(b"--disable-cuda-graph", b"--api-key p0ison-1 --port 1")))
     assert "p0ison-1" not in shown
     assert "--api-key •••" in shown
+
+
+def test_f9_no_word_of_a_secret_of_several_is_shown() -> None:
+    unit = (
+        b'[Service]\nEnvironment="API_KEY=correct horse battery" "NCCL_ALGO=Ring"\n'
+        b'ExecStart=/x -m sglang.launch_server --api-key "correct horse battery" --port 1 '
+        b'"--admin-api-key=correct horse battery" --tokenizer-path "/a b"\n'
+    )
+    shown = difference(handwritten(unit))
+    assert "horse" not in shown
+    assert "battery" not in shown
+    assert {"- --api-key •••", "- --admin-api-key •••", "- --tokenizer-path /a b"} <= set(shown.splitlines())
+    assert {"-API_KEY=•••", "-NCCL_ALGO=Ring"} <= set(shown.splitlines())
+
+
+def test_f9_a_secret_of_several_lines_among_the_new_settings_is_hidden() -> None:
+    wanted = service(environment={"API_KEY": "first horse\nNEXT=horse", "NCCL_ALGO": "two words"})
+    shown = difference(handwritten(b'[Service]\nEnvironment="NCCL_ALGO=two words"\n'), one=wanted)
+    assert "horse" not in shown
+    assert "+API_KEY=•••" in shown
+    assert "-NCCL_ALGO=two words" not in shown
 
 
 @pytest.mark.parametrize(

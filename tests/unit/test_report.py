@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sglang_fleet.checks import Refusal
-from sglang_fleet.observe import ServiceState
+from sglang_fleet.observe import ServiceState, Unknown
 from sglang_fleet.plan import HostPlan, make_plan
 from sglang_fleet.release import Release
 from sglang_fleet.report import names, plan_lines, verdict_lines
@@ -78,7 +78,39 @@ def test_the_surroundings_are_shown_only_when_asked_for() -> None:
 
 def test_files_that_are_gone_are_only_staged_again() -> None:
     lines = shown([plan("h1", replace(converged(NEW), releases=()))])
-    assert lines[-1] == "  stage the release's files again"
+    assert lines[-1] == "  stage the release's files again, nothing is restarted"
+
+
+def test_another_gate_is_told_with_what_it_means() -> None:
+    lines = shown([plan("h1", converged(release(service(health={"soak": 5}))))], full=False)
+    assert lines[-4:] == [
+        "  stage the release's files again, nothing is restarted",
+        "  --- health gate",
+        "  -soak: 5.0",
+        "  +soak: 30.0",
+    ]
+
+
+def test_services_that_the_settings_no_longer_name_are_told_once() -> None:
+    left = {"k26": "sglang-k26.service"}
+    lines = plan_lines(
+        plans={},
+        refusals={},
+        unreachable=[],
+        waves=[],
+        full=True,
+        leftovers={"h1": left, "h2": {**left, "b": "b.service"}, "h3": {}, "h4": Unknown("EACCES")},
+    )
+    assert lines == [
+        "",
+        "k26 is still deployed on h1, h2 and no longer in the settings; left alone.",
+        "  To end it: systemctl disable --now sglang-k26.service",
+        "",
+        "b is still deployed on h2 and no longer in the settings; left alone.",
+        "  To end it: systemctl disable --now b.service",
+        "",
+        "h4: what else is deployed there could not be read: EACCES",
+    ]
 
 
 def test_a_converged_fleet_has_nothing_to_do() -> None:

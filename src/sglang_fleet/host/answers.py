@@ -14,8 +14,9 @@ import threading
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-HEALTH_TIMEOUT = 10.0
-"""Seconds for one /health. It generates a token and takes a second or more on a busy server (sglang.md)."""
+HEALTH_TIMEOUT = 25.0
+"""Seconds for one /health. It generates a token, takes a second at least, and gives up itself after 20 s
+(SGLANG_HEALTH_CHECK_TIMEOUT; sglang 0.5.23, srt/entrypoints/http_server.py)."""
 
 COMPLETION_TIMEOUT = 60.0
 """Seconds for one completion; the first one of a server may compile kernels."""
@@ -49,6 +50,8 @@ class Question:
         api_key: sent as a bearer token; "" for none.
         key_unknown: the server may want a key that we do not know (a hand-written unit): being asked for one counts
             as an answer.
+        tls: whether it speaks HTTPS; its certificate is for its own clients to check, here only its answers matter.
+        tokenized: whether it takes token ids only.
         completion: whether to ask for a completion at all, and for how many seconds; 0 for /health alone.
     """
 
@@ -58,6 +61,8 @@ class Question:
     model: str = ""
     api_key: str = ""
     key_unknown: bool = False
+    tls: bool = False
+    tokenized: bool = False
     completion: float = COMPLETION_TIMEOUT
 
     @property
@@ -123,7 +128,8 @@ def _completion(question: Question, host: str) -> Answer:
         path, body = "/v1/embeddings", {"model": question.model, "input": _TEXT}
     else:
         path = "/generate"
-        body = {"text": _TEXT, "sampling_params": {"max_new_tokens": _TOKENS, "temperature": 0}}
+        prompt = {"input_ids": [0]} if question.tokenized else {"text": _TEXT}
+        body = {**prompt, "sampling_params": {"max_new_tokens": _TOKENS, "temperature": 0}}
     try:
         status, data = _request(host, question, path, timeout=question.completion, body=body)
     except (TimeoutError, socket.timeout):  # two types before Python 3.10
@@ -171,12 +177,21 @@ def _request(
     headers = {"Content-Type": "application/json"} if body is not None else {}
     if question.api_key:
         headers["Authorization"] = f"Bearer {question.api_key}"
-    connection = http.client.HTTPConnection(host, question.port, timeout=timeout)
+    connection = _connection(host, question, timeout=timeout)
     with contextlib.closing(connection):
         data = json.dumps(body) if body is not None else None
         connection.request("POST" if body is not None else "GET", path, body=data, headers=headers)
         response = connection.getresponse()
         return response.status, response.read(_LARGEST_BODY)
+
+
+def _connection(host: str, question: Question, *, timeout: float) -> http.client.HTTPConnection:
+    if not question.tls:
+        return http.client.HTTPConnection(host, question.port, timeout=timeout)
+    import ssl  # noqa: PLC0415 - few servers need it
+
+    context = ssl._create_unverified_context()  # noqa: S323, SLF001 - the address is this host's own
+    return http.client.HTTPSConnection(host, question.port, timeout=timeout, context=context)
 
 
 def _at(question: Question, host: str) -> str:

@@ -14,10 +14,15 @@ _PREFIXES = "@-:+!"  # systemd.service(5), "special executable prefixes"
 
 @dataclass(frozen=True)
 class Serves:
-    """Where a server listens, and with which key; `keys` are all the values to mask."""
+    """Where a server listens, and with which key.
+
+    Attributes:
+        port: None when it stands elsewhere: in a variable, in a file, or in a script that the unit starts.
+        keys: all the values to mask.
+    """
 
     host: str
-    port: int
+    port: int | None
     api_key: str
     keys: tuple[str, ...]
 
@@ -47,10 +52,14 @@ def serves(words: list[str]) -> Serves:
     keys = tuple(value for option in _KEY_OPTIONS if (value := _value(words, option)))
     return Serves(
         host=host,
-        port=int(port) if port.isdigit() else DEFAULT_PORT,
+        port=int(port) if port.isdigit() else None if _hides_port(words, port) else DEFAULT_PORT,
         api_key=_value(words, "--api-key"),
         keys=keys,
     )
+
+
+def _hides_port(words: list[str], port: str) -> bool:
+    return bool(port) or "--config" in words or not any("sglang" in word for word in words)
 
 
 def _joined(text: str) -> list[str]:

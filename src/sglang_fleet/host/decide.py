@@ -24,7 +24,7 @@ class Seen:
         installed: the unit's files.
         running: the release the running process was started from, by its own environment; "" when it names none.
         captured: what is installed as a unit to keep; None when there is no unit.
-        newest: the last hand-written unit that an earlier activation kept.
+        newest: the last unit, not of this service, that an earlier activation kept.
     """
 
     status: Status
@@ -41,7 +41,7 @@ class Seen:
 
     @property
     def ours(self) -> bool:
-        """Whether the installed unit is one of sglang-fleet's."""
+        """Whether the installed unit is one of this service's; neither hand-written nor of another service."""
         return self.captured is not None and self.captured.ours
 
 
@@ -60,11 +60,11 @@ class Previous:
 
 def in_place(seen: Seen, destination: Destination) -> bool:
     """Return whether the destination runs now, from these very files, and systemd has read them (F13)."""
-    name = "" if destination.name.startswith(PREFIX) else destination.name
+    captured = destination.name.startswith(PREFIX)
     return (
         seen.status.running
         and not seen.status.need_reload
-        and seen.running == name
+        and seen.running == (_named(destination.pieces) if captured else destination.name)
         and _contents(seen.installed) == _contents(destination.pieces)
     )
 
@@ -80,14 +80,14 @@ def step(seen: Seen, destination: Destination) -> str:
 def previous(seen: Seen, release: str) -> Previous:
     """Return where a failed activation of `release` goes back to.
 
-    What somebody wrote by hand and what serves now comes first: a host is left as it was found. Then the proven
-    releases, last one first; then the hand-written unit that an earlier, unfinished first activation replaced.
+    What is not this service's and serves now comes first, be it hand-written or of another service: a host is left as
+    it was found. Then the proven releases, last one first; then the unit that an earlier, unfinished first activation
+    replaced.
     """
     if seen.captured is not None and not seen.ours:
-        by_hand = (seen.captured.name,)
-        serves = seen.status.running and not seen.running
+        serves = seen.status.running and seen.running == _named(seen.captured.pieces)
         if serves or not seen.proven or seen.last_proven.startswith(PREFIX):
-            return Previous(by_hand)
+            return Previous((seen.captured.name,))
     if seen.last_proven == release:
         return Previous((), same=True)
     names = _unique(entry.release for entry in reversed(seen.proven) if entry.release != release)
@@ -97,15 +97,20 @@ def previous(seen: Seen, release: str) -> Previous:
 
 
 def installed_release(seen: Seen, unit_name: str) -> str:
-    """Return the release that the installed unit names; "" when it is hand-written or absent."""
+    """Return the release that the installed unit names; "" when it is not this service's, or absent."""
     units = [piece.data for piece in seen.installed if piece.path.name == unit_name]
-    return section_value(units[0], "Release") if units else ""
+    return section_value(units[0], "Release") if units and seen.ours else ""
 
 
 def installed_name(seen: Seen, unit_name: str) -> str:
-    """Return what is installed: a release's id, `found:<id>` for a unit by hand, "" for nothing."""
-    by_hand = seen.captured.name if seen.captured is not None else ""
-    return installed_release(seen, unit_name) or by_hand
+    """Return what is installed: a release's id, `found:<id>` for a unit that is not this service's, "" for nothing."""
+    captured = seen.captured.name if seen.captured is not None else ""
+    return installed_release(seen, unit_name) or captured
+
+
+def _named(pieces: tuple[Piece, ...]) -> str:
+    """Return the release, of whatever service, that a unit's own text names; "" for a hand-written one."""
+    return next((name for piece in pieces if (name := section_value(piece.data, "Release"))), "")
 
 
 def _contents(pieces: tuple[Piece, ...]) -> set[tuple[str, bytes, str]]:

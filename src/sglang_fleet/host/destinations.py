@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from .answers import local_address
 from .commandline import exec_start, serves
-from .found import PREFIX, Piece, load_found
+from .errors import HostError
+from .found import PREFIX, Piece, load_found, section_value
 from .gate import GateSpec
+from .layout import Layout, checked_name
 from .releases import UnusableError, check_ground, load
 
 if TYPE_CHECKING:
     from .events import Events
-    from .layout import Layout, UnitFiles
+    from .found import Found
+    from .layout import UnitFiles
+    from .releases import Release
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,8 @@ class Destinations:
     """The destinations of one service. Reading one puts its secret values behind the events' mask.
 
     Attributes:
-        manifest: the manifest of the release that was asked for; it stands in for what a captured unit does not say.
+        manifest: of the release that was asked for, with the gate that was asked for; it stands in for what a captured
+            unit does not say.
     """
 
     layout: Layout
@@ -76,33 +81,54 @@ class Destinations:
         if release.manifest.get("unit_name") != self.files.name:
             raise UnusableError(f"release {name} is for {release.manifest.get('unit_name')}, not for {self.files.name}")
         check_ground(release)
-        self.events.masks.add(release.secrets.values())
+        manifest = self.manifest if name == self.manifest.get("release") else release.manifest
         return Destination(
             name=name,
             pieces=(Piece(path=self.files.path, data=release.unit, mode=0o644),),
-            gate=GateSpec.of(release.manifest, api_key=release.secrets.get("api-key", "")),
+            gate=self._gate(release, manifest),
         )
 
+    def _gate(self, release: Release, manifest: dict[str, Any]) -> GateSpec:
+        self.events.masks.add(release.secrets.values())
+        return GateSpec.of(manifest, api_key=release.secrets.get("api-key", ""))
+
     def _found(self, identity: str) -> Destination:
-        """Read a captured unit: its address and key stand in its ExecStart."""
         found = load_found(self.layout.found, identity)
+        return Destination(
+            name=found.name,
+            pieces=found.pieces,
+            gate=self._gate_of_sibling(found) or self._gate_by_hand(found),
+            enabled=found.enabled,
+            running=found.active,
+        )
+
+    def _gate_by_hand(self, found: Found) -> GateSpec:
+        """Return the gate of a hand-written unit: its address and key stand in its ExecStart."""
         where = serves(exec_start(*found.texts()))
         self.events.masks.add(where.keys)
         gate = GateSpec.of(self.manifest, api_key="")
         question = replace(
             gate.question,
-            hosts=(local_address(where.host),),
-            port=where.port,
+            # A unit that does not say where it listens most likely listens where its successor shall.
+            hosts=gate.question.hosts if where.port is None else (local_address(where.host),),
+            port=where.port or gate.question.port,
             api_key=where.api_key,
             key_unknown=True,
         )
-        return Destination(
-            name=found.name,
-            pieces=found.pieces,
-            gate=replace(gate, question=question),
-            enabled=found.enabled,
-            running=found.active,
-        )
+        return replace(gate, question=question)
+
+    def _gate_of_sibling(self, found: Found) -> GateSpec | None:
+        """Return the gate of a release of another service; None for what is not exactly one that is whole here."""
+        if len(found.pieces) != 1:
+            return None
+        unit = found.pieces[0].data
+        named = {"service": section_value(unit, "Service"), "release": section_value(unit, "Release")}
+        try:
+            layout = Layout(self.layout.state, checked_name(named, "service"))
+            release = load(layout, checked_name(named, "release"))
+        except (HostError, UnusableError):
+            return None
+        return self._gate(release, release.manifest) if release.unit == unit else None
 
 
 def without_soak(destination: Destination) -> Destination:

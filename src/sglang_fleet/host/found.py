@@ -1,4 +1,6 @@
-"""A unit that somebody else wrote: kept byte for byte with its drop-ins before ours takes its place.
+"""A unit that is not this service's: kept byte for byte with its drop-ins before ours takes its place.
+
+Mostly somebody wrote it by hand; or the service had another name before, under which its releases are.
 
 A copy is addressed by its content; found.json says where each piece belongs and how the service stood then.
 """
@@ -50,7 +52,7 @@ class Found:
         active: whether it ran.
         elsewhere: the unit's file when it is not in /etc, as of a package; "" otherwise. It is not copied: ours
             only hides it.
-        ours: whether the unit was one of sglang-fleet's, changed or with drop-ins: kept, but not to go back to.
+        ours: whether the unit was one of this very service's, changed or with drop-ins: kept, but not to go back to.
         captured_at: when it was last seen.
     """
 
@@ -93,7 +95,12 @@ def read_pieces(files: UnitFiles) -> tuple[Piece, ...]:
     return (*unit, *(_piece(path) for path in files.dropins()))
 
 
-def look(pieces: tuple[Piece, ...], status: Status, *, files: UnitFiles, at: str) -> Found | None:
+def is_ours(unit: bytes, service: str) -> bool:
+    """Return whether a unit's text is a release of this service."""
+    return section_value(unit, "Service") == service and bool(section_value(unit, "Release"))
+
+
+def look(pieces: tuple[Piece, ...], status: Status, *, files: UnitFiles, service: str, at: str) -> Found | None:
     """Return what is installed, named by its content; None when there is no such unit."""
     in_place = any(piece.path == files.path for piece in pieces)
     elsewhere = "" if in_place or status.load != "loaded" else status.fragment
@@ -106,7 +113,7 @@ def look(pieces: tuple[Piece, ...], status: Status, *, files: UnitFiles, at: str
         enabled=status.enabled in ("enabled", "enabled-runtime"),
         active=status.active in ("active", "activating", "reloading"),  # a crash loop is no wish to be stopped
         elsewhere=elsewhere,
-        ours=any(piece.path == files.path and bool(section_value(piece.data, "Release")) for piece in pieces),
+        ours=any(piece.path == files.path and is_ours(piece.data, service) for piece in pieces),
         captured_at=at,
     )
 

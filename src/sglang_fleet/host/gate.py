@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 HEALTH_FAILURES = 3
 """Failed /health in a row during the soak that end it: one or two happen under a long prefill (sglang#22511)."""
 
+SLOW_COMPLETIONS = 5
+"""Completions in a row without an answer, at the end of the soak: a full queue makes ours wait like anybody's."""
+
 LONGEST_LOOK = 1.0
 """Seconds at most between two looks at the process."""
 
@@ -81,6 +84,8 @@ class GateSpec:
             probe=str(gate.get("probe") or "generate"),
             model=str(arguments.get("served_model_name") or arguments.get("model_path") or ""),
             api_key=api_key,
+            tls=bool(arguments.get("ssl_certfile")),
+            tokenized=bool(arguments.get("skip_tokenizer_init")),
         )
         return cls(
             question=question,
@@ -195,13 +200,14 @@ class Gate:
         until, failures, next_ask, final = began + self._spec.soak, 0, began, False
         while True:
             status = self._alive()
+            proving = self._proving  # an earlier /health may still be out when the soak is over: it proves nothing
             answer = self._collect(status)
             now = clock.monotonic()
             if answer is not None:
                 failures = 0 if answer.good else failures + 1
-                if final and answer.good:
+                if final and proving and answer.good:
                     return now - began
-                if failures >= HEALTH_FAILURES:
+                if failures >= (SLOW_COMPLETIONS if proving and answer.kind == SILENT else HEALTH_FAILURES):
                     self._fail(f"was healthy for {span(now - began)}, then not: {answer.text}")
                 next_ask = now + self._spec.interval
             final = final or now >= until

@@ -49,7 +49,9 @@ class Groundwork:
             installed=installed,
             running=self.tools.running_release(status.main_pid, status.control_group) if status.running else "",
             proven=tuple(read_proven(self.layout.proven)),
-            captured=look(installed, status, files=self.switch.files, at=self.switch.clock.utc()),
+            captured=look(
+                installed, status, files=self.switch.files, service=self.layout.service, at=self.switch.clock.utc()
+            ),
             newest=newest_foreign(self.layout.found),
         )
 

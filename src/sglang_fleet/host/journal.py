@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 from typing import Iterable
 
 from .units import run_program
+from .written import written_forms
 
 LINES = 30
 """Lines of a failed start that an operator is shown."""
@@ -37,10 +37,10 @@ class Masks:
         self.add(values)
 
     def add(self, values: Iterable[str]) -> None:
-        """Mask these values from now on, also where they stand escaped as in JSON or Python."""
+        """Mask these values from now on, also where they stand escaped or encoded."""
         for value in values:
             if value.strip():
-                self._values |= {value, json.dumps(value)[1:-1], repr(value)[1:-1]}
+                self._values |= written_forms(value)
 
     def hide(self, text: str) -> str:
         """Return `text` with every secret value replaced."""

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Mapping
 
 from .errors import HostError
+from .gate import GateSpec
 from .layout import checked_name, checked_unit_name
 
 MODES = ("activate", "return")
@@ -32,6 +33,7 @@ class Request:
         mode: `activate` to bring `release` up, `return` to leave it for what ran before.
         by: the operator, as the controller knows them.
         gpu_check: whether foreign compute processes are looked for; off only where a host has no GPU.
+        gate: the health gate's settings, which may be newer than those of the release's manifest; {} for none.
     """
 
     activation: str
@@ -41,6 +43,7 @@ class Request:
     mode: str
     by: str
     gpu_check: bool
+    gate: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, request: Mapping[str, Any]) -> Request:
@@ -56,7 +59,18 @@ class Request:
             mode=mode,
             by=str(request.get("by") or "unknown"),
             gpu_check=request.get("gpu_check") is not False,
+            gate=_gate(request.get("gate")),
         )
+
+
+def _gate(value: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever was sent
+    """Return the gate's settings. Raises HostError when they are none."""
+    try:
+        gate = dict(value or {})
+        GateSpec.of({"gate": gate}, api_key="")
+    except (TypeError, ValueError) as error:
+        raise HostError(f"the request's gate makes no sense: {error}") from None
+    return gate
 
 
 @dataclass

@@ -702,19 +702,20 @@ def dropins(root: str, unit: str) -> list[dict[str, Any]]:
     return [{"path": path, "text_b64": leaf(read, root + path)} for path in paths]
 
 
-def installed_release(unit: dict[str, Any]) -> str | None:
-    """The release named by the installed unit's section X-Sglang-Fleet."""
+def installed(unit: dict[str, Any]) -> tuple[str, str]:
+    """Service and release named by the installed unit's section X-Sglang-Fleet; both empty if it is not one of ours."""
     text = unit.get("text_b64", unit if "unknown" in unit else b"")
     if isinstance(text, dict):
         raise Unreadable(text["unknown"])
-    section = b""
+    section, found = b"", {b"Service": "", b"Release": ""}
     for line in text.splitlines():
         key, equals, value = line.strip().partition(b"=")
         if line.strip().startswith(b"["):
             section = line.strip()
-        elif section == b"[X-Sglang-Fleet]" and equals and key.strip() == b"Release":
-            return value.strip().decode("ascii", "replace") or None
-    return None
+        elif section == b"[X-Sglang-Fleet]" and equals and key.strip() in found:
+            found[key.strip()] = value.strip().decode("ascii", "replace")
+    service, release = found.values()
+    return (service, release) if service and release and "/" not in service + release else ("", "")
 
 
 def running_release(root: str, main_pid: Json) -> str | None:
@@ -766,22 +767,35 @@ def outcome(folder: str) -> str | None:
         raise Unreadable(f"{folder}/result.json: no outcome") from None
 
 
-def of_release(folder: str, release: Json, look: Callable[[str], Json], name: str) -> Json:
+def of_release(services: str, owner: str, release: str, look: Callable[[str], Json], name: str) -> Json:
     """A file of the installed release; None without one, or if its folder has gone."""
-    if isinstance(release, dict):
-        raise Unreadable(release["unknown"])
     try:
-        return look(f"{folder}/releases/{release}/{name}") if release else None
+        return look(f"{services}/{owner}/releases/{release}/{name}") if release else None
     except FileNotFoundError:
         return None
 
 
-def service(root: str, folder: str, unit: str, blocks: dict[str, Any]) -> dict[str, Any]:
+def of_installed(services: str, service: str, file: dict[str, Any]) -> dict[str, Any]:
+    """What the installed unit says about itself, and its release's files; another service may have left it here."""
+    found = leaf(installed, file)
+    if isinstance(found, dict):
+        keys = "installed_service", "installed_release", "release_manifest", "environment_b64"
+        return dict.fromkeys(keys, found)
+    owner, release = found
+    return {
+        "installed_service": owner or None,
+        "installed_release": release if owner == service else None,
+        "release_manifest": leaf(of_release, services, owner, release, read_object, "release.json"),
+        "environment_b64": leaf(of_release, services, owner, release, read, "environment"),
+    }
+
+
+def service(root: str, services: str, name: str, unit: str, blocks: dict[str, Any]) -> dict[str, Any]:
     """Everything about one service: what is installed, what runs, what was proven."""
+    folder = f"{services}/{name}"
     path = leaf(unit_path, root, blocks, unit)
     file = path if isinstance(path, dict) else leaf(unit_file, root, path)
     main_pid = leaf(count, blocks, unit, "MainPID")
-    installed = leaf(installed_release, file)
     return {
         "unit": file,
         "fragment": path,
@@ -797,13 +811,44 @@ def service(root: str, folder: str, unit: str, blocks: dict[str, Any]) -> dict[s
         "invocation": leaf(shown, blocks, unit, "InvocationID"),
         "active_since": leaf(moment, blocks, unit),
         "running_release": leaf(running_release, root, main_pid),
-        "installed_release": installed,
         "releases": leaf(releases, folder),
         "proven": leaf(proven, folder),
         "last_activation": leaf(last_activation, folder),
-        "release_manifest": leaf(of_release, folder, installed, read_object, "release.json"),
-        "environment_b64": leaf(of_release, folder, installed, read, "environment"),
+        **of_installed(services, name, file),
     }
+
+
+# -- Services that were deployed earlier and that nobody asks about any more -----------------------------------------
+
+
+def leftovers(root: str, services: str, asked: Iterable[str]) -> dict[str, str]:
+    """Service → unit of those whose unit is still in place, and starts with the host or runs."""
+    found = {}
+    for name in names(services):
+        unit = "" if name in asked else last_unit(f"{services}/{name}")
+        if unit and installed(unit_file(root, f"{UNITS}/{unit}"))[0] == name and is_live(root, unit):
+            found[name] = unit
+    return found
+
+
+def last_unit(folder: str) -> str:
+    """The unit of the release that was proven last, else of the newest one; "" for a service without any."""
+    known = releases(folder)
+    last = [entry["release"] for entry in proven(folder) if entry["release"] in known][-1:]
+    last = last or sorted(known, key=lambda name: os.stat(f"{folder}/releases/{name}/release.json").st_mtime)[-1:]
+    path = f"{folder}/releases/{last[0]}/release.json" if last else ""
+    unit = read_object(path).get("unit_name") if path else ""
+    if not isinstance(unit, str) or "/" in unit:
+        raise Unreadable(f"{path}: names no unit")
+    return unit
+
+
+def is_live(root: str, unit: str) -> bool:
+    """Whether a unit of ours starts with the host, or has processes now; without asking systemd, which costs."""
+    groups = ("system.slice", "systemd/system.slice")  # of cgroup v2 and v1
+    return unit in names(f"{root}{UNITS}/multi-user.target.wants") or any(
+        is_there(f"{root}/sys/fs/cgroup/{group}/{unit}") for group in groups
+    )
 
 
 # -- All of it -----------------------------------------------------------------------------------------------
@@ -837,6 +882,7 @@ def probe(request: dict[str, Any]) -> dict[str, Any]:
     """The whole observation. `root` in the request puts another folder in front of every path, for tests."""
     root, timeout = request.get("root", ""), request.get("timeout", TIMEOUT)
     state = root + request["state"]
+    places = f"{state}/services"
     services: dict[str, Any] = request.get("services", {})
     units = [asked["unit"] for asked in services.values()]
     version = leaf(systemd_library, root)
@@ -845,7 +891,7 @@ def probe(request: dict[str, Any]) -> dict[str, Any]:
     blocks = leaf(unit_blocks, children["units"], units) if units else {}
     found_gpus = leaf(gpus, children["gpus"])
     home = (request.get("cuda") or {"home": ""})["home"]
-    found = {name: service(root, f"{state}/services/{name}", asked["unit"], blocks) for name, asked in services.items()}
+    found = {name: service(root, places, name, asked["unit"], blocks) for name, asked in services.items()}
     main_pids = [str(facts["main_pid"]) for facts in found.values() if isinstance(facts["main_pid"], int)]
     uname = os.uname()
     return {
@@ -872,6 +918,7 @@ def probe(request: dict[str, Any]) -> dict[str, Any]:
         "venvs": leaf(venvs, state),
         "programs": leaf(programs, state),
         "services": found,
+        "leftovers": leaf(leftovers, root, places, services),
     }
 
 

@@ -119,7 +119,7 @@ class Switch:
         """Stop the unit, bounded; returns the seconds it took. Raises StartError, SystemctlError."""
         began = self.clock.monotonic()
         before = self.look()
-        if before.load != "not-found":
+        if before.load != "not-found" or not before.ended:  # a unit may run whose file is gone
             self.manager.do("stop", "--no-block", self.files.name)
             self._wait_for_stop(before, bound=stop_bound(old, before, served=served))
             self._kill_leftovers(before.control_group)

@@ -263,11 +263,15 @@ class Transaction:
         return seen.running or by_hand
 
     def _manifest(self) -> dict[str, Any]:
-        """Return the asked release's manifest; {} when it is not whole here, which only a return gets along with."""
+        """Return the asked release's manifest, with the gate that was asked for, which may be newer than it.
+
+        {} when the release is not whole here, which only a return gets along with.
+        """
         try:
-            return load(self.layout, self.request.release).manifest
+            manifest = load(self.layout, self.request.release).manifest
         except UnusableError:
             return {}
+        return {**manifest, "gate": {**(manifest.get("gate") or {}), **self.request.gate}}
 
 
 def _back_there(destination: Destination) -> str:

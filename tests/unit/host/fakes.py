@@ -4,6 +4,7 @@ import hashlib
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from sglang_fleet.host.answers import ANSWERED, LOADING, SILENT, STARTING, Answer, Question
 from sglang_fleet.host.events import Events
@@ -253,6 +254,29 @@ class FakeHost:
             self.systemd.start(BY_HAND)
         return text
 
+    def place_sibling(self, name: str) -> bytes:
+        """Install and run a release of another service under this service's unit: what a renamed service leaves."""
+        folder = Layout(self.layout.state, "old").release(name)
+        folder.mkdir(parents=True)
+        unit = f"[Service]\nExecStart=/x --port 30009\n[X-Sglang-Fleet]\nService=old\nRelease={name}\n".encode()
+        texts = {"unit": unit, "secrets.yaml": b'api-key: "hush-hush"\n'}
+        for file, text in texts.items():
+            (folder / file).write_bytes(text)
+        manifest = {
+            "service": "old",
+            "release": name,
+            "unit_name": UNIT,
+            "port": 30009,
+            "files": {file: hashlib.sha256(text).hexdigest() for file, text in texts.items()},
+            "gate": {"port": 30009, "startup_deadline": 60.0, "interval": 1.0, "soak": 5.0, "probe": "embedding"},
+        }
+        (folder / "release.json").write_text(json.dumps(manifest))
+        self.files.path.write_bytes(unit)
+        self.systemd.daemon_reload()
+        self.systemd.enabled = True
+        self.systemd.start(name)
+        return unit
+
     def prove(self, *names: str) -> None:
         entries = [{"release": name, "proven_at": "2026-01-01T00:00:00Z", "activation": "a0"} for name in names]
         self.layout.proven.write_text(json.dumps({"releases": entries}))
@@ -263,9 +287,9 @@ class FakeHost:
         except FileNotFoundError:
             return []
 
-    def transaction(self, release: str, mode: str = "activate") -> Transaction:
+    def transaction(self, release: str, mode: str = "activate", *, gate: dict[str, Any] | None = None) -> Transaction:
         self.count += 1
-        request = Request(f"a{self.count}", "k26", release, UNIT, mode, "anna", gpu_check=True)
+        request = Request(f"a{self.count}", "k26", release, UNIT, mode, "anna", gpu_check=True, gate=gate or {})
         folder = self.layout.activation(request.activation)
         events = Events(folder, "k26", self.clock, self.masks, self.said.append)
         around = Surroundings(self.systemd, self.clock, self.asker, events, lambda _port, _group: self.stranger)

@@ -25,13 +25,15 @@ def test_the_story_unit() -> None:
         (["[Service]\nExecStart=-/x --port=7\n"], 7),
         (["[Service]\nExecStart=/x --port 7\n", "[Service]\nExecStart=\nExecStart=/x --port 8\n"], 8),
         (["[Service]\nExecStart=/bin/bash -c 'exec /x --host h --port 9'\n"], 9),
-        (["[Service]\nExecStart=/x\n"], 30000),
-        (["[Service]\nExecStart=/x --port $PORT\n"], 30000),
+        (["[Service]\nExecStart=/x -m sglang.launch_server\n"], 30000),
+        (["[Service]\nExecStart=/opt/start.sh\n"], None),
+        (["[Service]\nExecStart=/x -m sglang.launch_server --config /etc/s.yaml\n"], None),
+        (["[Service]\nExecStart=/x --port $PORT\n"], None),
         (["[Service]\nExecStart=/x 'open --port 3\n"], 3),
-        ([], 30000),
+        ([], None),
     ],
 )
-def test_the_port_of_other_ways_to_write_it(texts: list[str], port: int) -> None:
+def test_the_port_of_other_ways_to_write_it(texts: list[str], port: int | None) -> None:
     assert serves(exec_start(*texts)).port == port
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from sglang_fleet.host.answers import Question
-from sglang_fleet.host.decide import ALREADY, PROVE, SWITCH, Previous, Seen, installed_name, previous, step
+from sglang_fleet.host.decide import ALREADY, PROVE, SWITCH, Previous, Seen, in_place, installed_name, previous, step
 from sglang_fleet.host.destinations import Destination
 from sglang_fleet.host.found import Found, Piece
 from sglang_fleet.host.gate import GateSpec
@@ -12,8 +12,9 @@ from sglang_fleet.host.releases import Proven
 from sglang_fleet.host.units import Status
 
 PATH = Path("/etc/systemd/system/k26.service")
-UNIT = Piece(PATH, b"[X-Sglang-Fleet]\nRelease=r1\n", 0o644)
+UNIT = Piece(PATH, b"[X-Sglang-Fleet]\nService=k26\nRelease=r1\n", 0o644)
 BY_HAND = Piece(PATH, b"[Service]\n", 0o644)
+SIBLING = Piece(PATH, b"[X-Sglang-Fleet]\nService=old\nRelease=s1\n", 0o644)
 GATE = GateSpec(Question((), 1), 60, 1, 5)
 TARGET = Destination("r1", (UNIT,), GATE)
 RUNS = Status(load="loaded", active="active", sub="running", main_pid=5)
@@ -29,6 +30,7 @@ def proven(*names: str) -> tuple[Proven, ...]:
 
 CONVERGED = Seen(RUNS, (UNIT,), "r1", proven("r1"), found(UNIT, ours=True), None)
 HAND = Seen(RUNS, (BY_HAND,), "", (), found(BY_HAND, ours=False), None)
+RENAMED = Seen(RUNS, (SIBLING,), "s1", (), found(SIBLING, ours=False), None)
 
 
 @pytest.mark.parametrize(
@@ -54,6 +56,15 @@ def test_the_step(seen: Seen, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("running", "expected"),
+    [("s1", True), ("r1", False), ("", False)],
+)
+def test_a_sibling_is_in_place_while_its_own_process_runs(running: str, *, expected: bool) -> None:
+    destination = Destination("found:f1", (SIBLING,), GATE)
+    assert in_place(replace(RENAMED, running=running), destination) is expected
+
+
+@pytest.mark.parametrize(
     ("seen", "expected"),
     [
         (replace(CONVERGED, proven=proven("r1")), Previous((), same=True)),
@@ -68,6 +79,9 @@ def test_the_step(seen: Seen, expected: str) -> None:
         (replace(HAND, proven=proven("r9")), Previous(("found:f1",))),
         (replace(HAND, proven=proven("r9"), running="r9"), Previous(("r9",))),
         (replace(HAND, proven=proven("r9"), status=Status(load="loaded")), Previous(("r9",))),
+        (RENAMED, Previous(("found:f1",))),
+        (replace(RENAMED, proven=proven("r1")), Previous(("found:f1",))),
+        (replace(RENAMED, proven=proven("r9"), running="r9"), Previous(("r9",))),
     ],
 )
 def test_where_a_failure_goes_back_to(seen: Seen, expected: Previous) -> None:
@@ -77,4 +91,5 @@ def test_where_a_failure_goes_back_to(seen: Seen, expected: Previous) -> None:
 def test_what_is_installed_has_a_name() -> None:
     assert installed_name(CONVERGED, PATH.name) == "r1"
     assert installed_name(HAND, PATH.name) == "found:f1"
+    assert installed_name(RENAMED, PATH.name) == "found:f1"
     assert installed_name(replace(HAND, installed=(), captured=None), PATH.name) == ""

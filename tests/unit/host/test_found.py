@@ -26,7 +26,7 @@ def files(tmp_path: Path) -> UnitFiles:
 
 def test_everything_comes_back_byte_for_byte(files: UnitFiles, tmp_path: Path) -> None:
     pieces = read_pieces(files)
-    found = look(pieces, RUNS, files=files, at="t1")
+    found = look(pieces, RUNS, files=files, service="k26", at="t1")
     assert found
     keep(tmp_path / "found", found, unit_name=UNIT)
     assert load_found(tmp_path / "found", found.id) == found
@@ -40,8 +40,8 @@ def test_everything_comes_back_byte_for_byte(files: UnitFiles, tmp_path: Path) -
 
 
 def test_the_same_content_is_one_copy_with_the_latest_state(files: UnitFiles, tmp_path: Path) -> None:
-    first = look(read_pieces(files), RUNS, files=files, at="t1")
-    second = look(read_pieces(files), Status(load="loaded"), files=files, at="t2")
+    first = look(read_pieces(files), RUNS, files=files, service="k26", at="t1")
+    second = look(read_pieces(files), Status(load="loaded"), files=files, service="k26", at="t2")
     assert first
     assert second
     assert first.id == second.id
@@ -53,14 +53,14 @@ def test_the_same_content_is_one_copy_with_the_latest_state(files: UnitFiles, tm
 
 def test_no_unit_is_nothing(tmp_path: Path) -> None:
     files = UnitFiles(UNIT, folder=tmp_path, elsewhere=())
-    assert look(read_pieces(files), Status(), files=files, at="t") is None
+    assert look(read_pieces(files), Status(), files=files, service="k26", at="t") is None
 
 
 def test_a_packaged_unit_is_found_where_it_is(tmp_path: Path) -> None:
     packaged = tmp_path / "lib.service"
     packaged.write_text("[Service]\nExecStart=/x --port 5\n")
     files = UnitFiles(UNIT, folder=tmp_path, elsewhere=())
-    found = look((), replace(RUNS, fragment=str(packaged)), files=files, at="t")
+    found = look((), replace(RUNS, fragment=str(packaged)), files=files, service="k26", at="t")
     assert found
     assert (found.pieces, found.elsewhere) == ((), str(packaged))
     assert "--port 5" in found.texts()[0]
@@ -83,16 +83,27 @@ def test_ours_is_told_by_its_section() -> None:
     assert section_value(b"[Service]\nRelease=no\n", "Release") == ""
 
 
+@pytest.mark.parametrize(
+    ("section", "ours"),
+    [("Service=k26\nRelease=r1\n", True), ("Service=old\nRelease=r1\n", False), ("Release=r1\n", False), ("", False)],
+)
+def test_a_siblings_unit_is_kept_like_one_by_hand(files: UnitFiles, section: str, *, ours: bool) -> None:
+    files.path.write_text(f"[Service]\n[X-Sglang-Fleet]\n{section}")
+    found = look(read_pieces(files), RUNS, files=files, service="k26", at="t")
+    assert found
+    assert found.ours is ours
+
+
 def test_the_newest_unit_that_is_not_ours(files: UnitFiles, tmp_path: Path) -> None:
     folder = tmp_path / "found"
     assert newest_foreign(folder) is None
     for at, text in (("t1", "one"), ("t3", "three"), ("t2", "two")):
         files.path.write_text(text)
-        found = look(read_pieces(files), RUNS, files=files, at=at)
+        found = look(read_pieces(files), RUNS, files=files, service="k26", at=at)
         assert found
         keep(folder, found, unit_name=UNIT)
-    files.path.write_text("[X-Sglang-Fleet]\nRelease=r1\n")
-    ours = look(read_pieces(files), RUNS, files=files, at="t4")
+    files.path.write_text("[X-Sglang-Fleet]\nService=k26\nRelease=r1\n")
+    ours = look(read_pieces(files), RUNS, files=files, service="k26", at="t4")
     assert ours
     keep(folder, ours, unit_name=UNIT)
     shutil.copytree(folder / ours.id, folder / ".writing-123")

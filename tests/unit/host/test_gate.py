@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from sglang_fleet.host.answers import HEALTHY, WRONG, Answer, Question
+from sglang_fleet.host.answers import HEALTHY, SILENT, WRONG, Answer, Question
 from sglang_fleet.host.gate import RESTARTED, Gate, GateSpec, StartError, Watched, deadline, death
 from sglang_fleet.host.units import Status
 
-from .fakes import UNIT, FakeHost, Server
+from .fakes import UNIT, FakeClock, FakeHost, Server
 
 RUNS = Status(active="active", sub="running", main_pid=5, invocation="i1", started=100.0)
 WATCHED = Watched.of(UNIT, RUNS)
@@ -92,6 +92,38 @@ def test_the_soak_ends_with_a_completion(tmp_path: Path) -> None:
     tested, asker, _ = gate(tmp_path, GOOD)
     assert tested.soak() >= 20
     assert [question.completion > 0 for question in asker.asked].count(True) == 1
+    assert asker.asked[-1].completion > 0
+
+
+class SlowHealth(Flaky):
+    """A server whose /health takes a second and a bit, as the real one's does, and whose completions never come."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__(GOOD)
+        self.clock = clock
+        self.since = 0.0
+
+    def ask(self, question: Question) -> None:
+        super().ask(question)
+        self.since = self.clock.now
+
+    def answer(self) -> Answer | None:  # type: ignore[override]  # it may keep the gate waiting
+        healthy = not self.asked[-1].completion and self.clock.now >= self.since + 1.05
+        return GOOD if healthy else None
+
+
+@pytest.mark.parametrize("soak", [5.0, 5.5, 6.0, 6.5, 7.0])
+def test_f21_a_health_that_comes_late_does_not_stand_in_for_the_last_completion(tmp_path: Path, soak: float) -> None:
+    tested, _, host = gate(tmp_path, soak=soak)
+    tested._around = replace(tested._around, asker=SlowHealth(host.clock))  # noqa: SLF001 - the clock is the host's
+    with pytest.raises(StartError, match="then not: no answer within"):
+        tested.soak()
+
+
+def test_a_full_queue_may_keep_the_last_completion_waiting(tmp_path: Path) -> None:
+    late = Answer(SILENT, "200, but a completion did not come back within 60 s")
+    tested, asker, _ = gate(tmp_path, GOOD, late, late, late, late, GOOD, soak=0.5)
+    tested.soak()
     assert asker.asked[-1].completion > 0
 
 

@@ -1,10 +1,14 @@
+import base64
 import json
+import shlex
 import subprocess
+from urllib.parse import quote, quote_plus
 
 import pytest
 
 from sglang_fleet.host import journal
 from sglang_fleet.host.journal import Masks, cause, exit_of, last_lines
+from sglang_fleet.systemd_text import environment_line, exec_word
 
 
 def test_masks_hide_a_value_also_escaped() -> None:
@@ -13,6 +17,26 @@ def test_masks_hide_a_value_also_escaped() -> None:
     for text in (value, json.dumps(value), repr(value), f"x{value}y"):
         assert "b" not in masks.hide(text).replace("•••", "")
     assert masks.hide("nothing here") == "nothing here"
+
+
+def test_masks_hide_a_value_however_it_is_written() -> None:
+    value = "q7 a\"b\\c$d%e'é/+q7"
+    content = value.encode()
+    written = [
+        *(json.dumps(value), json.dumps(value, ensure_ascii=False), repr(value), shlex.quote(value)),
+        *(quote(value), quote(value, safe=""), quote_plus(value)),
+        *(exec_word(value), exec_word(f"--x={value}"), exec_word(json.dumps(value)), environment_line("X", value)),
+    ]
+    masks = Masks([value])
+    for text in written:
+        assert "q7" not in masks.hide(f"see {text} end")
+    for encoded in (base64.b64encode(content), base64.urlsafe_b64encode(content)):
+        assert encoded.decode().rstrip("=") not in masks.hide(encoded.decode())
+
+
+@pytest.mark.parametrize("value", ["a\0b", "a\ud800b", "x", " padded "])
+def test_masks_take_any_value(value: str) -> None:
+    assert Masks([value]).hide(f"<{value}>") == "<•••>"
 
 
 def test_a_longer_secret_goes_before_one_inside_it() -> None:

@@ -8,6 +8,7 @@ import pytest
 from sglang_fleet.host.answers import SILENT, WRONG, Answer
 from sglang_fleet.host.errors import HostError
 from sglang_fleet.host.foreign import CannotTellError
+from sglang_fleet.host.layout import Layout
 from sglang_fleet.host.outcome import ShutdownError
 
 from .fakes import BY_HAND, UNIT, FakeHost, Server, installed_name
@@ -30,6 +31,25 @@ def test_a_first_release_is_switched_to_gated_soaked_and_recorded(host: FakeHost
     written = json.loads((host.layout.activation("a1") / "result.json").read_text())
     assert written["outcome"] == "proven"
     assert host.said[-1] == "k26: proven: release r1 answered and soaked"
+
+
+def test_the_gate_that_is_asked_for_counts_more_than_the_one_staged_long_ago(host: FakeHost) -> None:
+    host.release("r1")
+    result = host.transaction("r1", gate={"soak": 50.0, "probe": "alive"}).run()
+    assert result.seconds["soak"] >= 50
+    assert {question.probe for question in host.asker.asked} == {"alive"}
+    assert host.asker.asked[-1].port == 30001
+
+
+@pytest.mark.parametrize("mode", ["activate", "return"])
+def test_what_is_gone_back_to_has_to_pass_its_own_gate(host: FakeHost, mode: str) -> None:
+    host.release("r1")
+    host.release("r2", server=DIES if mode == "activate" else None)
+    host.place("r1")
+    if mode == "return":
+        host.transaction("r2").run()
+    assert host.transaction("r2", mode, gate={"probe": "alive"}).run().outcome == "returned"
+    assert host.asker.asked[-1].probe == "generate"
 
 
 def test_a_proven_release_that_runs_is_left_alone(host: FakeHost) -> None:
@@ -142,6 +162,43 @@ def test_an_unfinished_first_activation_does_not_lose_the_unit_by_hand(host: Fak
     assert host.systemd.running == BY_HAND
 
 
+def test_a_renamed_service_goes_back_to_what_ran_under_its_old_name(host: FakeHost) -> None:
+    text = host.place_sibling("s1")
+    host.release("r1", server=DIES)
+    result = host.transaction("r1").run()
+    assert (result.outcome, result.running_release) == ("returned", "s1")
+    assert str(result.previous).startswith("found:")
+    assert host.files.path.read_bytes() == text
+    question = host.asker.asked[-1]
+    assert (question.port, question.probe, question.api_key, question.key_unknown) == (
+        30009,
+        "embedding",
+        "hush-hush",
+        False,
+    )
+    assert host.masks.hide("key hush-hush") == "key •••"
+
+
+def test_what_ran_under_the_old_name_comes_back_without_its_release_too(host: FakeHost) -> None:
+    host.place_sibling("s1")
+    (Layout(host.layout.state, "old").release("s1") / "release.json").unlink()
+    host.release("r1", server=DIES)
+    assert host.transaction("r1").run().outcome == "returned"
+    question = host.asker.asked[-1]
+    assert (question.port, question.probe, question.key_unknown) == (30009, "generate", True)
+
+
+def test_a_renamed_service_can_be_left_for_its_old_name_once(host: FakeHost) -> None:
+    host.place_sibling("s1")
+    host.release("r1")
+    assert host.transaction("r1").run().outcome == "proven"
+    result = host.transaction("r1", "return").run()
+    assert (result.outcome, result.running_release) == ("returned", "s1")
+    host.systemd.told.clear()
+    assert host.transaction("r1", "return").run().outcome == "already"
+    assert host.systemd.told == []
+
+
 def test_f30_a_first_release_that_fails_is_taken_away(host: FakeHost) -> None:
     host.release("r1", server=DIES)
     result = host.transaction("r1").run()
@@ -156,7 +213,7 @@ def test_f29_the_last_proven_release_has_nothing_to_go_back_to(host: FakeHost) -
     host.release("r1", server=DIES)
     host.place("r1")
     host.prove("r0", "r1")
-    host.files.path.write_text("[X-Sglang-Fleet]\nRelease=r1\n")
+    host.files.path.write_text("[X-Sglang-Fleet]\nService=k26\nRelease=r1\n")
     result = host.transaction("r1").run()
     assert result.outcome == "failed"
     assert "nothing to go back to" in result.reason
