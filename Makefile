@@ -29,8 +29,9 @@ $(SETUP): locks/dev.txt pyproject.toml
 demo: setup
 	@$(BIN)/python -m lab.demo
 
+# Three processes, each with a lab of its own: the tests mostly wait for servers to start and to soak.
 test: setup
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest --numprocesses 3 --dist loadfile
 
 lint: setup
 	@$(BIN)/ruff check $(SOURCES)

@@ -32,8 +32,9 @@ def program() -> Program:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         _add(archive, "__main__.py", _MAIN)
-        for source in sorted(_HOST_FOLDER.glob("*.py")):
-            _add(archive, f"{PACKAGE}/{source.name}", source.read_text(encoding="utf-8"))
+        for source in sorted(_HOST_FOLDER.rglob("*.py")):
+            name = source.relative_to(_HOST_FOLDER).as_posix()
+            _add(archive, f"{PACKAGE}/{name}", source.read_text(encoding="utf-8"))
     content = buffer.getvalue()
     return Program(digest=hashlib.sha256(content).hexdigest()[:16], content=content)
 

@@ -77,7 +77,7 @@ def test_every_module_is_in_it_as_it_stands() -> None:
     with zipfile.ZipFile(BytesIO(program().content)) as archive:
         packed = {name: archive.read(name).decode() for name in archive.namelist() if name != "__main__.py"}
         assert {entry.date_time[0] for entry in archive.infolist()} == {2020}
-    assert packed == {f"{PACKAGE}/{path.name}": path.read_text() for path in HOST.glob("*.py")}
+    assert packed == {f"{PACKAGE}/{path.relative_to(HOST)}": path.read_text() for path in HOST.rglob("*.py")}
 
 
 @pytest.mark.parametrize("module", sorted(path.stem for path in HOST.glob("*.py")))

@@ -10,16 +10,16 @@ from typing import Any, Dict
 from .errors import HostError
 
 COMMANDS = {
-    "account": "account",
-    "activate": "activate",
-    "activate-run": "activate_run",
-    "cuda": "cuda",
-    "follow": "follow",
-    "model": "model",
-    "result": "result",
-    "services": "services",
-    "stage": "stage",
-    "venv": "venv",
+    "account": "install.account",
+    "activate": "activation.activate",
+    "activate-run": "activation.activate_run",
+    "cuda": "install.cuda",
+    "follow": "activation.follow",
+    "model": "install.model",
+    "result": "activation.result",
+    "services": "activation.services",
+    "stage": "install.stage",
+    "venv": "install.venv",
 }
 
 

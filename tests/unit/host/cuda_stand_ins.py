@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from sglang_fleet.host import cuda
+from sglang_fleet.host.install import cuda
 from tests.unit.host.stand_ins import collector
 
 NVCC = """case "$1" in

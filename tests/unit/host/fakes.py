@@ -6,18 +6,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from sglang_fleet.host.answers import ANSWERED, LOADING, SILENT, STARTING, Answer, Question
-from sglang_fleet.host.events import Events
-from sglang_fleet.host.found import section_value
-from sglang_fleet.host.gate import Surroundings
-from sglang_fleet.host.groundwork import Tools
-from sglang_fleet.host.journal import Masks
-from sglang_fleet.host.layout import Layout, UnitFiles
-from sglang_fleet.host.outcome import Request
-from sglang_fleet.host.processes import Process
-from sglang_fleet.host.switch import Switch
-from sglang_fleet.host.transaction import Transaction
-from sglang_fleet.host.units import Status, SystemctlError
+from sglang_fleet.host.activation.events import Events
+from sglang_fleet.host.activation.found import section_value
+from sglang_fleet.host.activation.gate import Surroundings
+from sglang_fleet.host.activation.groundwork import Tools
+from sglang_fleet.host.activation.layout import Layout, UnitFiles
+from sglang_fleet.host.activation.outcome import Request
+from sglang_fleet.host.activation.switch import Switch
+from sglang_fleet.host.activation.transaction import Transaction
+from sglang_fleet.host.machine.answers import ANSWERED, LOADING, SILENT, STARTING, Answer, Question
+from sglang_fleet.host.machine.journal import Masks
+from sglang_fleet.host.machine.processes import Process
+from sglang_fleet.host.machine.units import Status, SystemctlError
 
 UNIT = "sglang-k26.service"
 GROUP = f"/system.slice/{UNIT}"

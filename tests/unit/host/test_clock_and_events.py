@@ -4,13 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from sglang_fleet.host.clock import RealClock, span
-from sglang_fleet.host.events import Events
-from sglang_fleet.host.history import previous_of
-from sglang_fleet.host.journal import Masks
-from sglang_fleet.host.layout import Layout
-
-from .fakes import FakeClock
+from sglang_fleet.host.activation.events import Events
+from sglang_fleet.host.activation.history import previous_of
+from sglang_fleet.host.activation.layout import Layout
+from sglang_fleet.host.machine.clock import RealClock, span
+from sglang_fleet.host.machine.journal import Masks
+from tests.unit.host.fakes import FakeClock
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""The transaction: switch, gate, soak, record; or go back."""

@@ -1,0 +1,1 @@
+"""What an install step does: accounts, the CUDA toolkit, venvs, model folders, staged releases."""

@@ -1,0 +1,1 @@
+"""The host as it is: units, processes, ports, journal, answers over HTTP."""

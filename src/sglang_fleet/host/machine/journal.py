@@ -1,0 +1,95 @@
+"""The journal of one start of a unit: its last lines with secrets masked, and the line that names the cause."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from typing import Iterable
+
+from ..written import written_forms
+from .units import run_program
+
+LINES = 30
+"""Lines of a failed start that an operator is shown."""
+
+MASK = "•••"
+JOURNAL_TIMEOUT = 20.0
+"""Seconds for one journalctl call."""
+
+_LONGEST_LINE = 500
+_FETCHED = 600
+# argparse prints all its options before it says what is wrong: with SGLang's 531 that is all one would see.
+_USAGE = re.compile(r"^usage: |^\s{8,}\[")
+_SAYS_WHY = re.compile(
+    r"error|exception|errno|out of memory|no such file|not found|denied|refused|killed", re.IGNORECASE
+)
+_OF_SYSTEMD = re.compile(r"^\S+\.service: ")
+_ACCESS = re.compile(r'"[A-Z]+ \S+ HTTP/[0-9.]+"')  # a request that was answered is no reason to end
+_MAIN_EXIT = re.compile(r"Main process exited, code=(\w+), status=(\d+)")
+_ARGPARSE = re.compile(r"^[^:]*: error: (.*)")
+
+
+class Masks:
+    """The secret values that must not be seen, and the mask that stands for them."""
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        self._values: set[str] = set()
+        self.add(values)
+
+    def add(self, values: Iterable[str]) -> None:
+        """Mask these values from now on, also where they stand escaped or encoded."""
+        for value in values:
+            if value.strip():
+                self._values |= written_forms(value)
+
+    def hide(self, text: str) -> str:
+        """Return `text` with every secret value replaced."""
+        for value in sorted(self._values, key=len, reverse=True):
+            text = text.replace(value, MASK)
+        return text
+
+
+def last_lines(invocation: str, masks: Masks, *, count: int = LINES) -> list[str]:
+    """Return the last lines of one start of a unit: the server's own, and systemd's about it.
+
+    A journal that cannot be read gives a line that says so: the outcome does not hang on it.
+    """
+    if not invocation:
+        return []
+    matches = [f"_SYSTEMD_INVOCATION_ID={invocation}", "+", f"INVOCATION_ID={invocation}"]
+    try:
+        run_program(["journalctl", "--sync"], timeout=JOURNAL_TIMEOUT)  # its last words may still be on their way
+        done = run_program(
+            ["journalctl", "--no-pager", "--quiet", "--all", "-o", "cat", "-n", str(_FETCHED), *matches],
+            timeout=JOURNAL_TIMEOUT,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return [f"(the journal cannot be read: {error})"]
+    if done.returncode:
+        return [f"(the journal cannot be read: {done.stderr.strip()})"]
+    lines = [line for line in done.stdout.splitlines() if not _USAGE.match(line)]
+    return [masks.hide(line)[:_LONGEST_LINE] for line in lines[-count:]]
+
+
+def exit_of(lines: list[str]) -> str:
+    """Return how systemd's own line says the main process ended, `exited with status 2`; "" when there is none."""
+    found = [matched for line in lines if (matched := _MAIN_EXIT.search(line))]
+    if not found:
+        return ""
+    code, status = found[-1].groups()
+    return f"exited with status {status}" if code == "exited" else f"was killed by signal {status}"
+
+
+def cause(lines: list[str]) -> str:
+    """Return the line that most likely says why a server ended, without its prefix; "" when there is none.
+
+    The last line of the server's own that speaks of an error; else its last line.
+    """
+    own = [line.strip() for line in lines if line.strip() and not _OF_SYSTEMD.match(line)]
+    # systemd's own sentences about starting and stopping ("Started k26", "Stopped k26") say nothing about why.
+    own = [line for line in own if not re.match(r"^(Started|Starting|Stopped|Stopping) ", line)]
+    own = [line for line in own if not _ACCESS.search(line)]
+    speaking = [line for line in own if _SAYS_WHY.search(line)]
+    line = (speaking or own or [""])[-1]
+    found = _ARGPARSE.match(line)
+    return found.group(1) if found else line

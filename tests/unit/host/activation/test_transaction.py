@@ -1,0 +1,485 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sglang_fleet.host.activation.layout import Layout
+from sglang_fleet.host.activation.outcome import ShutdownError
+from sglang_fleet.host.errors import HostError
+from sglang_fleet.host.machine.answers import SILENT, WRONG, Answer
+from sglang_fleet.host.machine.foreign import CannotTellError
+from tests.unit.host.fakes import BY_HAND, UNIT, FakeHost, Server, installed_name
+
+DIES = Server(exits_after=0.5, exit_status=2)
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> FakeHost:
+    return FakeHost(tmp_path)
+
+
+def test_a_first_release_is_switched_to_gated_soaked_and_recorded(host: FakeHost) -> None:
+    host.release("r1")
+    result = host.transaction("r1").run()
+    assert (result.outcome, result.running_release, result.previous) == ("proven", "r1", None)
+    assert host.proven() == ["r1"]
+    assert host.systemd.told == ["daemon-reload", "enable", "reset-failed", "restart"]
+    assert result.seconds["soak"] >= 5
+    written = json.loads((host.layout.activation("a1") / "result.json").read_text())
+    assert written["outcome"] == "proven"
+    assert host.said[-1] == "k26: proven: release r1 answered and soaked"
+
+
+def test_the_gate_that_is_asked_for_counts_more_than_the_one_staged_long_ago(host: FakeHost) -> None:
+    host.release("r1")
+    result = host.transaction("r1", gate={"soak": 50.0, "probe": "alive"}).run()
+    assert result.seconds["soak"] >= 50
+    assert {question.probe for question in host.asker.asked} == {"alive"}
+    assert host.asker.asked[-1].port == 30001
+
+
+@pytest.mark.parametrize("mode", ["activate", "return"])
+def test_what_is_gone_back_to_has_to_pass_its_own_gate(host: FakeHost, mode: str) -> None:
+    host.release("r1")
+    host.release("r2", server=DIES if mode == "activate" else None)
+    host.place("r1")
+    if mode == "return":
+        host.transaction("r2").run()
+    assert host.transaction("r2", mode, gate={"probe": "alive"}).run().outcome == "returned"
+    assert host.asker.asked[-1].probe == "generate"
+
+
+def test_a_proven_release_that_runs_is_left_alone(host: FakeHost) -> None:
+    host.release("r1")
+    host.place("r1")
+    assert host.transaction("r1").run().outcome == "already"
+    assert host.systemd.told == []
+
+
+def test_it_is_made_to_start_with_the_host_without_a_restart(host: FakeHost) -> None:
+    host.release("r1")
+    host.place("r1")
+    host.systemd.enabled = False
+    host.files.path.chmod(0o600)
+    assert host.transaction("r1").run().outcome == "already"
+    assert host.systemd.told == ["enable"]
+    assert host.files.path.stat().st_mode & 0o777 == 0o644
+
+
+def test_a_release_that_runs_unproven_is_checked_and_not_restarted(host: FakeHost) -> None:
+    host.release("r1")
+    host.place("r1", proven=False)
+    host.clock.sleep(1e6)  # much longer ago than its startup deadline
+    assert host.transaction("r1").run().outcome == "proven"
+    assert "restart" not in host.systemd.told
+    assert host.proven() == ["r1"]
+
+
+def test_f13_a_new_file_under_an_old_process_is_restarted(host: FakeHost) -> None:
+    host.release("r1")
+    host.release("r2")
+    host.place("r1")
+    host.files.path.write_bytes((host.layout.release("r2") / "unit").read_bytes())
+    assert host.transaction("r2").run().outcome == "proven"
+    assert host.systemd.running == "r2"
+
+
+def test_a_drop_in_is_kept_and_taken_away_with_a_restart(host: FakeHost) -> None:
+    host.release("r1")
+    host.place("r1")
+    dropin = host.files.folder / f"{UNIT}.d" / "10-x.conf"
+    dropin.parent.mkdir()
+    dropin.write_text("[Service]\nEnvironment=X=1\n")
+    assert host.transaction("r1").run().outcome == "proven"
+    assert not dropin.parent.exists()
+    kept = list(host.layout.found.glob("*/dropins/*10-x.conf"))
+    assert [path.read_text() for path in kept] == ["[Service]\nEnvironment=X=1\n"]
+
+
+def test_a_failed_release_goes_back_to_the_last_proven_one(host: FakeHost) -> None:
+    host.release("r1")
+    host.release("r2", server=DIES)
+    host.place("r1")
+    host.lines = ["usage: x", "launch_server.py: error: unrecognized arguments: --x"]
+    result = host.transaction("r2").run()
+    assert result.outcome == "returned"
+    assert result.reason == "exited with status 2 after 1.0 s: unrecognized arguments: --x; r1 runs again and answered"
+    assert (result.running_release, result.previous, result.journal) == ("r1", "r1", host.lines)
+    assert host.proven() == ["r1"]
+    assert installed_name(host.files) == "r1"
+
+
+def test_what_going_back_needs_is_on_the_disk_before_the_first_change(host: FakeHost) -> None:
+    host.place_by_hand()
+    host.release("r1")
+    host.systemd.broken = {"daemon-reload"}
+    host.transaction("r1").run()
+    began = json.loads((host.layout.activation("a1") / "began.json").read_text())
+    kept = host.layout.found / began["previous"].removeprefix("found:")
+    assert json.loads((kept / "found.json").read_text())["unit_name"] == UNIT
+    assert kept.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_unit_by_hand_comes_back_as_it_was(host: FakeHost) -> None:
+    text = host.place_by_hand()
+    host.release("r1", server=DIES)
+    result = host.transaction("r1").run()
+    assert result.outcome == "returned"
+    assert result.running_release == result.previous
+    assert result.running_release
+    assert result.running_release.startswith("found:")
+    assert host.files.path.read_bytes() == text
+    assert host.systemd.running == BY_HAND
+    question = host.asker.asked[-1]
+    assert (question.port, question.api_key, question.key_unknown) == (30009, "hush-hush", True)
+    assert host.masks.hide("key hush-hush") == "key •••"
+
+
+def test_a_unit_by_hand_that_did_not_run_is_put_back_and_not_started(host: FakeHost) -> None:
+    host.place_by_hand(running=False)
+    host.release("r1", server=DIES)
+    result = host.transaction("r1").run()
+    assert (result.outcome, result.running_release) == ("returned", None)
+    assert "stopped as it was before" in result.reason
+    assert not host.systemd.pid
+
+
+def test_an_unfinished_first_activation_does_not_lose_the_unit_by_hand(host: FakeHost) -> None:
+    host.place_by_hand()
+    host.release("r1", server=Server(ready_after=1e9))
+    first = host.transaction("r1")
+    host.systemd.going_down = True
+    with pytest.raises(ShutdownError):
+        first.run()
+    host.systemd.going_down = False
+    assert installed_name(host.files) == "r1"
+    host.release("r2", server=DIES)
+    result = host.transaction("r2").run()
+    assert result.outcome == "returned"
+    assert host.systemd.running == BY_HAND
+
+
+def test_a_renamed_service_goes_back_to_what_ran_under_its_old_name(host: FakeHost) -> None:
+    text = host.place_sibling("s1")
+    host.release("r1", server=DIES)
+    result = host.transaction("r1").run()
+    assert (result.outcome, result.running_release) == ("returned", "s1")
+    assert str(result.previous).startswith("found:")
+    assert host.files.path.read_bytes() == text
+    question = host.asker.asked[-1]
+    assert (question.port, question.probe, question.api_key, question.key_unknown) == (
+        30009,
+        "embedding",
+        "hush-hush",
+        False,
+    )
+    assert host.masks.hide("key hush-hush") == "key •••"
+
+
+def test_what_ran_under_the_old_name_comes_back_without_its_release_too(host: FakeHost) -> None:
+    host.place_sibling("s1")
+    (Layout(host.layout.state, "old").release("s1") / "release.json").unlink()
+    host.release("r1", server=DIES)
+    assert host.transaction("r1").run().outcome == "returned"
+    question = host.asker.asked[-1]
+    assert (question.port, question.probe, question.key_unknown) == (30009, "generate", True)
+
+
+def test_a_renamed_service_can_be_left_for_its_old_name_once(host: FakeHost) -> None:
+    host.place_sibling("s1")
+    host.release("r1")
+    assert host.transaction("r1").run().outcome == "proven"
+    result = host.transaction("r1", "return").run()
+    assert (result.outcome, result.running_release) == ("returned", "s1")
+    host.systemd.told.clear()
+    assert host.transaction("r1", "return").run().outcome == "already"
+    assert host.systemd.told == []
+
+
+def test_f30_a_first_release_that_fails_is_taken_away(host: FakeHost) -> None:
+    host.release("r1", server=DIES)
+    result = host.transaction("r1").run()
+    assert (result.outcome, result.running_release) == ("removed", None)
+    assert not host.files.path.exists()
+    assert not host.systemd.enabled
+    assert host.systemd.told[-2:] == ["daemon-reload", "reset-failed"]
+
+
+def test_f29_the_last_proven_release_has_nothing_to_go_back_to(host: FakeHost) -> None:
+    host.release("r0")
+    host.release("r1", server=DIES)
+    host.place("r1")
+    host.prove("r0", "r1")
+    host.files.path.write_text("[X-Sglang-Fleet]\nService=k26\nRelease=r1\n")
+    result = host.transaction("r1").run()
+    assert result.outcome == "failed"
+    assert "nothing to go back to" in result.reason
+    assert host.systemd.told.count("restart") == 1
+
+
+def test_f28_going_back_is_tried_once(host: FakeHost) -> None:
+    host.release("r1")
+    host.release("r2", server=DIES)
+    host.place("r1")
+    host.systemd.servers["r1"] = replace(DIES, exit_status=9)
+    result = host.transaction("r2").run()
+    assert result.outcome == "failed"
+    assert "going back failed too: exited with status 9" in result.reason
+    assert host.systemd.told.count("restart") == 2
+    assert (installed_name(host.files), host.systemd.enabled) == ("r1", True)
+
+
+def test_f31_a_half_or_damaged_release_is_passed_over_on_the_way_back(host: FakeHost) -> None:
+    for name in ("r1", "r2"):
+        host.release(name)
+    host.release("bad", server=DIES)
+    host.place("r2")
+    host.prove("r1", "r2")
+    (host.layout.release("r2") / "unit").write_text("changed")
+    result = host.transaction("bad").run()
+    assert (result.outcome, result.running_release) == ("returned", "r1")
+
+
+def test_f31_a_half_release_is_refused(host: FakeHost) -> None:
+    host.release("r1")
+    host.place("r1")
+    host.release("half", complete=False)
+    result = host.transaction("half").run()
+    assert (result.outcome, result.running_release) == ("refused", "r1")
+    assert host.systemd.told == []
+
+
+def test_a_missing_venv_is_refused(host: FakeHost, tmp_path: Path) -> None:
+    host.release("r1")
+    place = host.layout.release("r1") / "release.json"
+    place.write_text(json.dumps({**json.loads(place.read_text()), "venv": str(tmp_path / "no")}))
+    result = host.transaction("r1").run()
+    assert result.outcome == "refused"
+    assert "venv of release r1 is missing" in result.reason
+
+
+def test_f27_what_systemd_warns_about_is_rejected(host: FakeHost) -> None:
+    host.release("r1")
+    host.tools.verify = lambda _unit, _name: ["k26: Unknown key name 'Foo' in section 'Service', ignoring."]
+    result = host.transaction("r1").run()
+    assert result.outcome == "rejected"
+    assert "Unknown key name 'Foo'" in result.reason
+    assert not host.files.path.exists()
+
+
+def test_f22_a_held_port_is_refused(host: FakeHost) -> None:
+    host.release("r1")
+    host.tools.port_holders = lambda _port, _group: [host.holder()]
+    result = host.transaction("r1").run()
+    assert result.outcome == "refused"
+    assert result.reason == "port 30001 is held by pid 77 (python -m sglang.launch_server, other.service)"
+    assert host.systemd.told == []
+
+
+def test_f22_gpus_that_cannot_be_looked_at_are_refused(host: FakeHost) -> None:
+    def fails(*_arguments: object, **_more: object) -> list[str]:
+        raise CannotTellError("nvidia-smi exits 9")
+
+    host.release("r1")
+    host.tools.gpu_holders = fails
+    result = host.transaction("r1").run()
+    assert result.outcome == "refused"
+    assert "cannot tell whether the GPUs are free" in result.reason
+
+
+def test_proven_json_that_cannot_be_read_is_not_taken_for_empty(host: FakeHost) -> None:
+    host.release("r1")
+    host.layout.proven.write_text("{")
+    result = host.transaction("r1").run()
+    assert result.outcome == "refused"
+    assert "proven.json cannot be read" in result.reason
+    assert host.systemd.told == []
+
+
+def test_f23_a_deaf_server_is_killed_after_the_old_units_time(host: FakeHost) -> None:
+    host.release("r1", server=Server(deaf=True))
+    host.release("r2")
+    host.place("r1")
+    assert host.transaction("r2").run().outcome == "proven"
+    assert host.systemd.told.count("kill") == 1
+    assert any("still not stopped after 25 s: killing it" in line for line in host.said)
+    assert "k26: draining, 2 s" in host.said
+
+
+def test_f18_a_server_that_restarts_by_itself_is_seen(host: FakeHost) -> None:
+    host.release("r1")
+    host.release("r2", server=Server(exits_after=3, restarts_at_once=True))
+    host.place("r1")
+    host.lines = ["x.service: Main process exited, code=exited, status=7/NOTRUNNING"]
+    result = host.transaction("r2").run()
+    assert result.outcome == "returned"
+    assert result.reason.startswith("exited with status 7, and systemd started it again")
+
+
+def test_f20_a_death_in_the_soak_goes_back(host: FakeHost) -> None:
+    host.release("r1")
+    host.release("r2", server=Server(exits_after=4, exit_status=3))
+    host.place("r1")
+    result = host.transaction("r2").run()
+    assert result.outcome == "returned"
+    assert result.seconds["start"] < 4
+    assert host.proven() == ["r1"]
+
+
+def test_f21_a_server_that_never_completes_runs_into_its_deadline(host: FakeHost) -> None:
+    host.release("r1", server=Server(answer=Answer(SILENT, "never")))
+    result = host.transaction("r1").run()
+    assert result.outcome == "removed"
+    assert "did not answer within 60 s" in result.reason
+
+
+def test_answers_of_a_stranger_on_the_port_do_not_count(host: FakeHost) -> None:
+    host.release("r1")
+    host.stranger = "port 30001 is answered by pid 9 (nginx), not by this unit"
+    result = host.transaction("r1").run()
+    assert result.outcome == "removed"
+    assert "answered by pid 9 (nginx)" in result.reason
+
+
+def test_a_full_disk_before_the_first_change_is_a_refusal(host: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_arguments: object) -> None:
+        raise HostError("no space left")
+
+    host.release("r1")
+    host.release("r2")
+    host.place("r1")
+    monkeypatch.setattr("sglang_fleet.host.activation.switch.put", full)
+    result = host.transaction("r2").run()
+    assert (result.outcome, result.running_release) == ("refused", "r1")
+    assert "restart" not in host.systemd.told
+
+
+def test_what_cannot_be_recorded_is_not_called_proven(host: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_arguments: object) -> None:
+        raise HostError("no space left")
+
+    host.release("r1")
+    monkeypatch.setattr("sglang_fleet.host.activation.transaction.add_proven", full)
+    result = host.transaction("r1").run()
+    assert (result.outcome, result.running_release) == ("failed", "r1")
+    assert "could not be recorded: no space left" in result.reason
+
+
+def test_f25_a_full_disk_does_not_keep_a_failed_release_from_going_back(
+    host: FakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_arguments: object, **_more: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    host.release("r1")
+    host.release("r2", server=DIES)
+    host.place("r1")
+    transaction = host.transaction("r2")
+    restart = transaction.switch.restart
+
+    def restart_on_a_full_disk(**more: Any) -> object:
+        monkeypatch.setattr("sglang_fleet.host.activation.events.Events._append", full)
+        monkeypatch.setattr("sglang_fleet.host.activation.transaction.add_proven", full)
+        return restart(**more)
+
+    monkeypatch.setattr(transaction.switch, "restart", restart_on_a_full_disk)
+    result = transaction.run()
+    assert (result.outcome, result.running_release) == ("returned", "r1")
+
+
+def test_an_error_of_our_own_after_the_switch_goes_back_too(host: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    host.release("r1")
+    host.release("r2")
+    host.place("r1")
+    transaction = host.transaction("r2")
+    real = transaction.switch.restart
+
+    def broken(**more: object) -> object:
+        monkeypatch.setattr(transaction.switch, "restart", real)
+        raise ZeroDivisionError(more)
+
+    monkeypatch.setattr(transaction.switch, "restart", broken)
+    result = transaction.run()
+    assert result.outcome == "returned"
+    assert "an error in sglang-fleet itself: ZeroDivisionError" in result.reason
+
+
+def test_a_host_that_goes_down_is_no_reason_to_go_back(host: FakeHost) -> None:
+    host.release("r1")
+    host.release("r2", server=DIES)
+    host.place("r1")
+    host.systemd.going_down = True
+    with pytest.raises(ShutdownError):
+        host.transaction("r2").run()
+    assert installed_name(host.files) == "r2"
+    assert not (host.layout.activation("a1") / "result.json").exists()
+
+
+# Going back on request
+
+
+def test_returning_goes_to_what_ran_before_without_a_soak(host: FakeHost) -> None:
+    host.release("r1")
+    host.release("r2")
+    host.place("r1")
+    host.transaction("r2").run()
+    result = host.transaction("r2", "return").run()
+    assert (result.outcome, result.running_release) == ("returned", "r1")
+    assert "soak" not in result.seconds
+    assert host.proven() == ["r1", "r2", "r1"]
+
+
+def test_returning_to_a_unit_by_hand_is_remembered(host: FakeHost) -> None:
+    text = host.place_by_hand()
+    host.release("r1")
+    host.transaction("r1").run()
+    result = host.transaction("r1", "return").run()
+    assert result.outcome == "returned"
+    assert host.files.path.read_bytes() == text
+    assert host.proven() == ["r1", result.running_release]
+    host.release("r2", server=DIES)
+    again = host.transaction("r2").run()
+    assert (again.outcome, again.running_release) == ("returned", result.running_release)
+
+
+def test_f34_a_healthy_old_server_is_not_stopped_to_go_back_to_it(host: FakeHost) -> None:
+    host.release("r1")
+    host.release("r2", server=DIES)
+    host.place("r1")
+    host.transaction("r2").run()
+    host.systemd.told.clear()
+    assert host.transaction("r2", "return").run().outcome == "already"
+    assert host.systemd.told == []
+
+
+def test_f34_one_that_runs_and_does_not_answer_is_restarted(host: FakeHost) -> None:
+    host.release("r1")
+    host.release("r2", server=DIES)
+    host.place("r1")
+    host.transaction("r2").run()
+    host.systemd.servers["r1"] = Server(answer=Answer(WRONG, "200, but no token"))
+    result = host.transaction("r2", "return").run()
+    assert result.outcome == "failed"
+    assert host.systemd.told.count("restart") == 3
+
+
+def test_returning_without_a_past_does_nothing(host: FakeHost) -> None:
+    host.release("r1")
+    host.transaction("r1").run()
+    host.systemd.told.clear()
+    result = host.transaction("r1", "return").run()
+    assert (result.outcome, result.running_release) == ("nothing", "r1")
+    assert host.systemd.told == []
+
+
+def test_f31_returning_from_a_release_that_is_not_on_reverts_nobody(host: FakeHost) -> None:
+    for name in ("r1", "r2", "r3"):
+        host.release(name)
+    host.place("r1")
+    host.transaction("r2").run()
+    host.transaction("r3").run()
+    result = host.transaction("r2", "return").run()
+    assert (result.outcome, result.running_release) == ("refused", "r3")
+    assert result.reason == "this host is on r3, not on r2: left alone"

@@ -1,0 +1,83 @@
+import base64
+import json
+import shlex
+import subprocess
+from urllib.parse import quote, quote_plus
+
+import pytest
+
+from sglang_fleet.host.machine import journal
+from sglang_fleet.host.machine.journal import Masks, cause, exit_of, last_lines
+from sglang_fleet.systemd_text import environment_line, exec_word
+
+
+def test_masks_hide_a_value_also_escaped() -> None:
+    value = 'a"b\\c'
+    masks = Masks([value, ""])
+    for text in (value, json.dumps(value), repr(value), f"x{value}y"):
+        assert "b" not in masks.hide(text).replace("•••", "")
+    assert masks.hide("nothing here") == "nothing here"
+
+
+def test_masks_hide_a_value_however_it_is_written() -> None:
+    value = "q7 a\"b\\c$d%e'é/+q7"
+    content = value.encode()
+    written = [
+        *(json.dumps(value), json.dumps(value, ensure_ascii=False), repr(value), shlex.quote(value)),
+        *(quote(value), quote(value, safe=""), quote_plus(value)),
+        *(exec_word(value), exec_word(f"--x={value}"), exec_word(json.dumps(value)), environment_line("X", value)),
+    ]
+    masks = Masks([value])
+    for text in written:
+        assert "q7" not in masks.hide(f"see {text} end")
+    for encoded in (base64.b64encode(content), base64.urlsafe_b64encode(content)):
+        assert encoded.decode().rstrip("=") not in masks.hide(encoded.decode())
+
+
+@pytest.mark.parametrize("value", ["a\0b", "a\ud800b", "x", " padded "])
+def test_masks_take_any_value(value: str) -> None:
+    assert Masks([value]).hide(f"<{value}>") == "<•••>"
+
+
+def test_a_longer_secret_goes_before_one_inside_it() -> None:
+    assert Masks(["abc", "abcdef"]).hide("abcdef abc") == "••• •••"
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        (
+            ["usage: x", "launch_server.py: error: unrecognized arguments: --x", "k26.service: Failed with result"],
+            "unrecognized arguments: --x",
+        ),
+        (["Traceback (most recent call last):", "ValueError: no such choice", "bye"], "ValueError: no such choice"),
+        (["loading", "last words", "k26.service: Deactivated successfully.", "Stopped K2.6"], "last words"),
+        (["last words", 'INFO:     127.0.0.1:5 - "GET /health HTTP/1.1" 500 Internal Server Error'], "last words"),
+        (["k26.service: Failed at step EXEC spawning /x: No such file or directory"], ""),
+        ([], ""),
+    ],
+)
+def test_the_cause_is_the_servers_own_line(lines: list[str], says: str) -> None:
+    assert cause(lines) == says
+
+
+def test_the_exit_is_read_from_systemds_line() -> None:
+    assert exit_of(["a", "k: Main process exited, code=exited, status=2/INVALIDARGUMENT"]) == "exited with status 2"
+    assert exit_of(["k: Main process exited, code=killed, status=9/KILL"]) == "was killed by signal 9"
+    assert exit_of(["nothing"]) == ""
+
+
+def answered(text: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+    return subprocess.CompletedProcess([], status, text, "no journal files were found")
+
+
+def test_last_lines_are_masked_and_without_usage(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "one\nusage: serve [-h]\n                 [--a A] [--b]\nerror: key hush\n"
+    monkeypatch.setattr(journal, "run_program", lambda *_a, **_k: answered(text))
+    assert last_lines("i1", Masks(["hush"]), count=2) == ["one", "error: key •••"]
+    assert last_lines("", Masks()) == []
+
+
+def test_a_journal_that_cannot_be_read_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "run_program", lambda *_a, **_k: answered("", 1))
+    assert last_lines("i1", Masks()) == ["(the journal cannot be read: no journal files were found)"]
