@@ -357,7 +357,7 @@ def test_a_staged_release_shows_its_secrets_to_its_user_only(steps: Steps) -> No
     assert "poison-7" not in "".join(said)
     place = f"{STATE}/services/k26/releases/r1"
     stat = steps.host.run(f"stat -c '%n %a %U' {place} {place}/*").stdout.replace(f"{place}/", "").splitlines()
-    assert stat[1:] == ["environment 600 root", "release.json 644 root", "secrets.yaml 400 sglang", "unit 644 root"]
+    assert stat[1:] == ["environment 600 root", "release.json 600 root", "secrets.yaml 400 sglang", "unit 644 root"]
     assert stat[0].endswith("r1 755 root")
     read = f"cat {place}/secrets.yaml"
     assert steps.host.run(f"runuser -u sglang -- {read}").stdout == "poison-7 secrets.yaml\n"

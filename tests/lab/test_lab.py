@@ -2,6 +2,8 @@
 
 import os
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -95,7 +97,7 @@ def test_the_cuda_package_really_compiles(host: Host) -> None:
 
 
 def test_pyinfra_finds_the_hosts_from_anywhere(lab: Lab) -> None:
-    arguments = ["pyinfra", "inventory/lab.py", "exec", "--", "true"]
+    arguments = [str(Path(sys.executable).parent / "pyinfra"), "inventory/lab.py", "exec", "--", "true"]
     assert lab.run(arguments).returncode == 0
     outside = subprocess.run(
         arguments, env=_environment(lab, user="operator"), capture_output=True, text=True, check=False
