@@ -14,7 +14,7 @@ from . import layer, network, ownership, processes, repository, rootfs, story, w
 from .errors import LabError
 from .host import Host
 from .paths import REPOSITORY, cache_folder, check_name, lab_folder, locked, state_folder
-from .tools import allow_watches, install_missing, require_root
+from .tools import allow_watches, finish, install_missing, require_root
 
 SERVER = "server"
 
@@ -171,19 +171,14 @@ class Lab:
             LabError: `check` is set and it failed; the message carries what it wrote.
             subprocess.TimeoutExpired: it took longer than `timeout` seconds.
         """
-        done = subprocess.run(
+        return finish(
             network.inside(self.name, *arguments),
-            env=os.environ | self.environment | environment,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
+            what=f"`{' '.join(arguments)}`",
+            check=check,
+            stdin=stdin,
             timeout=timeout,
+            environment=os.environ | self.environment | environment,
         )
-        if check and done.returncode:
-            raise LabError(f"`{' '.join(arguments)}` ended with {done.returncode}\n{done.stdout}{done.stderr}")
-        return done
 
     @property
     def environment(self) -> dict[str, str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from . import network, overlay, processes
 from .errors import LabError
 from .paths import RUNTIME, lab_folder
-from .tools import call
+from .tools import call, finish
 
 BOOT_SECONDS = 90.0
 NETWORK = """\
@@ -249,18 +249,13 @@ class Host:
             LabError: `check` is set and it failed; the message carries what it wrote.
             subprocess.TimeoutExpired: it took longer.
         """
-        done = subprocess.run(
+        return finish(
             self.command(command, user=user),
-            input=stdin,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
+            what=f"{self.name}: `{command}`",
+            check=check,
+            stdin=stdin,
             timeout=timeout,
         )
-        if check and done.returncode:
-            raise LabError(f"{self.name}: `{command}` ended with {done.returncode}\n{done.stdout}{done.stderr}")
-        return done
 
     def write(self, path: str, text: str, *, mode: int = 0o644) -> None:
         """Write a file on the host, folders included, replacing it in one step."""

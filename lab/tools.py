@@ -20,6 +20,36 @@ PROGRAMS = {
 }
 
 
+def finish(
+    arguments: Sequence[str],
+    *,
+    what: str,
+    check: bool,
+    stdin: str,
+    timeout: float | None,
+    environment: dict[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end, whatever its status, unless `check` is set.
+
+    Raises:
+        LabError: `check` is set and it failed; the message begins with `what` and carries what it wrote.
+        subprocess.TimeoutExpired: it took longer than `timeout` seconds.
+    """
+    done = subprocess.run(
+        arguments,
+        env=environment,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        timeout=timeout,
+    )
+    if check and done.returncode:
+        raise LabError(f"{what} ended with {done.returncode}\n{done.stdout}{done.stderr}")
+    return done
+
+
 def call(
     arguments: Sequence[str | Path], *, folder: Path | None = None, environment: dict[str, str] | None = None
 ) -> str:

@@ -81,10 +81,13 @@ def _run(command: str, *, folder: Path) -> str:
     program = words[0]
     try:
         done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False)
-    except (subprocess.TimeoutExpired, UnicodeDecodeError, OSError) as error:
-        raise SecretUnavailable(
-            f"the command {program} gave no answer: {type(error).__name__}", fix="try it by hand"
-        ) from None
+    except OSError:  # on a PATH with folders that are closed to us, "not found" looks like "not allowed"
+        raise SecretUnavailable(f"there is no command {program} to run", fix="install it, or correct it") from None
+    except subprocess.TimeoutExpired:
+        what = f"the command {program} did not answer within {COMMAND_SECONDS} s"
+        raise SecretUnavailable(what, fix="try it by hand") from None
+    except UnicodeDecodeError:
+        raise SecretUnavailable(f"the command {program} did not answer with UTF-8 text", fix="try it by hand") from None
     value = done.stdout.strip("\r\n")
     if done.returncode or not value:
         raise SecretUnavailable(

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from lab import Host, Lab
+from tests.lab.incidents import heal, make_serving
 from tests.lab.operator import Operator
 
 HERE = Path(__file__).parent
@@ -72,6 +73,20 @@ def operator(lab: Lab, tmp_path: Path) -> Operator:
     for host in lab.hosts:
         host.mark_used()
     return Operator(lab, tmp_path)
+
+
+@pytest.fixture
+def serving(operator: Operator) -> Operator:
+    """An operator whose hosts all run some proven release."""
+    make_serving(operator)
+    return operator
+
+
+@pytest.fixture
+def healed(lab: Lab) -> Iterator[None]:
+    """Takes away, after the test, whatever it broke on the hosts."""
+    yield
+    heal(lab.hosts)
 
 
 @pytest.fixture

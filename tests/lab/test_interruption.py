@@ -11,7 +11,7 @@ import shlex
 import signal
 import subprocess
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -31,7 +31,6 @@ from tests.lab.incidents import (
     fault,
     hang_up,
     heal,
-    make_serving,
     read_until,
     reasons,
     server_marker,
@@ -40,6 +39,8 @@ from tests.lab.incidents import (
 from tests.lab.operator import SETTINGS, STATE, Operator, answers, main_pid, proven_releases, running_release, wait_for
 
 # One host for each, so that all moments take no longer than one.
+pytestmark = pytest.mark.usefixtures("healed")
+
 MOMENTS = {"h1": "switching to release", "h2": "started as pid", "h3": "answered, ", "h4": "healthy, soaking"}
 INDEX_PORT = 8099
 SLOW_INDEX = f"http://127.0.0.1:{INDEX_PORT}/"
@@ -50,19 +51,6 @@ with socket.create_server(("127.0.0.1", {INDEX_PORT})) as server:
     while True:
         kept.append(server.accept())
 """
-
-
-@pytest.fixture
-def serving(operator: Operator) -> Operator:
-    """An operator whose hosts all run some proven release."""
-    make_serving(operator)
-    return operator
-
-
-@pytest.fixture(autouse=True)
-def healed(lab: Lab) -> Iterator[None]:
-    yield
-    heal(lab.hosts)
 
 
 def at_once(folder: Path, works: Mapping[Host, Callable[[Host, Operator], None]]) -> None:

@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,14 @@ from tests.lab.incidents import (
     fault,
     forget,
     heal,
-    make_serving,
     properties,
     read_until,
     reasons,
     server_marker,
 )
 from tests.lab.operator import SETTINGS, STATE, UNIT, Operator, answers, main_pid, running_release, wait_for
+
+pytestmark = pytest.mark.usefixtures("healed")
 
 UNIT_FILE = f"/etc/systemd/system/{UNIT}"
 ALL_AT_ONCE: dict[str, Any] = {"waves": ["100%"]}
@@ -53,19 +53,6 @@ STORY_COMMAND = shlex.split(
 )
 BROKEN = ["--no-such-flag"]
 CAUSE = "unrecognized arguments: --no-such-flag"
-
-
-@pytest.fixture
-def serving(operator: Operator) -> Operator:
-    """An operator whose hosts all run some proven release."""
-    make_serving(operator)
-    return operator
-
-
-@pytest.fixture(autouse=True)
-def healed(lab: Lab) -> Iterator[None]:
-    yield
-    heal(lab.hosts)
 
 
 # --- the story

@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
+from sglang_fleet.host import probe
 from sglang_fleet.host.__main__ import COMMANDS
 from sglang_fleet.program import (
     PACKAGE,
+    PROBE_MODULES,
     boot_source,
     kept_probe_source,
     probe_name,
@@ -73,17 +75,37 @@ def test_the_same_sources_are_the_same_program_in_every_process() -> None:
     assert program().digest == other.stdout.strip()
 
 
-def test_every_module_is_in_it_as_it_stands() -> None:
+def test_every_module_is_in_it_as_it_stands_and_the_probe_joined() -> None:
     with zipfile.ZipFile(BytesIO(program().content)) as archive:
         packed = {name: archive.read(name).decode() for name in archive.namelist() if name != "__main__.py"}
         assert {entry.date_time[0] for entry in archive.infolist()} == {2020}
-    assert packed == {f"{PACKAGE}/{path.relative_to(HOST)}": path.read_text() for path in HOST.rglob("*.py")}
+    paths = set(HOST.rglob("*.py")) - set((HOST / "probe").iterdir())
+    modules = {f"{PACKAGE}/{path.relative_to(HOST)}": path.read_text() for path in paths}
+    assert packed == modules | {f"{PACKAGE}/probe.py": probe_source()}
 
 
-@pytest.mark.parametrize("module", sorted(path.stem for path in HOST.glob("*.py")))
+def test_the_probe_is_all_of_its_modules() -> None:
+    assert sorted(PROBE_MODULES) == sorted(
+        path.stem for path in (HOST / "probe").glob("*.py") if path.stem != "__init__"
+    )
+    defined = {
+        node.name for node in ast.parse(probe_source()).body if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+    }
+    for path in (HOST / "probe").glob("*.py"):
+        for node in ast.parse(path.read_text()).body:
+            assert not isinstance(node, (ast.FunctionDef, ast.ClassDef)) or node.name in defined
+
+
+def test_what_others_take_from_the_probe_is_in_its_one_source_too() -> None:
+    names: dict[str, object] = {"__name__": "probe"}
+    exec(probe_source(), names)  # noqa: S102 - our own
+    assert set(probe.__all__) <= names.keys()
+
+
+@pytest.mark.parametrize("module", sorted(str(path.relative_to(HOST)) for path in HOST.rglob("*.py")))
 def test_a_module_needs_nothing_but_the_standard_library(module: str) -> None:
     imported = set()
-    for node in ast.walk(ast.parse((HOST / f"{module}.py").read_text())):
+    for node in ast.walk(ast.parse((HOST / module).read_text())):
         if isinstance(node, ast.Import):
             imported |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and not node.level:

@@ -1,0 +1,152 @@
+"""What is installed and what was proven, also of services that nobody asks about any more."""
+
+import os
+import shutil
+from collections.abc import Callable
+
+import pytest
+
+from sglang_fleet.observe import Activation, Unknown
+from tests.unit.host.probe.folder_host import SERVICE, STATE, UNIT_PATH, Host
+
+
+def test_a_converged_service(deployed: Host) -> None:
+    service = deployed.service()
+    assert service.installed_release == service.running_release == service.proven_release == "r2"
+    assert (service.releases, service.manifest["release"], service.environment) == (("r1", "r2"), "r2", b"A=r2\n")
+    assert service.last_activation == Activation("20261129T161600Z-0", "proven")
+
+
+def test_an_activation_that_was_killed_has_no_outcome(deployed: Host) -> None:
+    deployed.write(f"{SERVICE}/activations/20261129T170000Z-2/request.json", "{}")
+    assert deployed.service().last_activation == Activation("20261129T170000Z-2", None)
+
+
+def test_an_installed_release_whose_folder_has_gone_has_no_manifest(deployed: Host) -> None:
+    deployed.write(UNIT_PATH, "[X-Sglang-Fleet]\nService=k26\nRelease=gone\n")
+    service = deployed.service()
+    assert (service.installed_release, service.release_manifest, service.environment) == ("gone", None, None)
+
+
+def test_the_unit_of_another_service_is_told_as_such(deployed: Host) -> None:
+    deployed.write(f"{STATE}/services/old/releases/s1/release.json", '{"release": "s1"}')
+    deployed.write(f"{STATE}/services/old/releases/s1/environment", "A=s1\n")
+    deployed.write(UNIT_PATH, "[X-Sglang-Fleet]\nService=old\nRelease=s1\n")
+    service = deployed.service()
+    assert (service.installed_release, service.installed_service) == (None, "old")
+    assert (service.manifest["release"], service.environment) == ("s1", b"A=s1\n")
+    assert service.describe_installed() == "the unit of service old"
+
+
+@pytest.mark.parametrize("service", ["", "../../etc", "a/b"])
+def test_a_section_that_names_no_service_is_nobodys(deployed: Host, service: str) -> None:
+    deployed.write(UNIT_PATH, f"[X-Sglang-Fleet]\nService={service}\nRelease=r2\n")
+    found = deployed.service()
+    assert (found.installed_release, found.installed_service, found.release_manifest) == (None, None, None)
+
+
+DAMAGE: dict[str, Callable[[Host, str], object]] = {
+    "unreadable": Host.unreadable,
+    "corrupt": lambda host, path: host.write(path, '{"releases": ['),
+    "of another type": lambda host, path: host.write(path, "[]"),
+    "binary": lambda host, path: host.write(path, b"\xff\0"),
+    "deep": lambda host, path: host.write(path, "[" * 100_000),
+    "not a number": lambda host, path: host.write(path, '{"outcome": NaN}'),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize(
+    ("path", "unknown"),
+    [
+        (f"{SERVICE}/proven.json", "services.k26.proven"),
+        (f"{SERVICE}/releases/r2/release.json", "services.k26.release_manifest"),
+        (f"{SERVICE}/activations/20261129T161600Z-0/result.json", "services.k26.last_activation.outcome"),
+    ],
+)
+def test_f7_a_damaged_file_is_unknown_and_hides_nothing_else(
+    deployed: Host, damage: str, path: str, unknown: str
+) -> None:
+    DAMAGE[damage](deployed, path)
+    state = deployed.look()
+    paths = [path for path, _ in state.unknowns(minor=True)]
+    assert unknown in paths
+    assert state.services["k26"].active == "active"
+
+
+@pytest.mark.parametrize(
+    ("path", "unknown"),
+    [
+        (
+            UNIT_PATH,
+            {"unit.text", "installed_release", "installed_service", "release_manifest", "environment_file"},
+        ),
+        (f"{SERVICE}/releases", {"releases", "release_manifest", "environment_file"}),
+        (f"{SERVICE}/releases/r2/environment", {"environment_file"}),
+        ("/proc/4711/environ", {"running_release"}),
+    ],
+)
+def test_f7_what_cannot_be_read_is_never_absent(deployed: Host, path: str, unknown: set[str]) -> None:
+    target = deployed.root / path.lstrip("/")
+    shutil.rmtree(target) if target.is_dir() else target.unlink()
+    deployed.unreadable(path)
+    found = {name.removeprefix("services.k26.") for name, _ in deployed.look().unknowns()}
+    assert found == unknown
+
+
+# -- Services that the settings no longer name -----------------------------------------------------------------------
+
+OLD = f"{STATE}/services/old"
+OLD_UNIT = "/etc/systemd/system/sglang-old.service"
+ENABLED = "/etc/systemd/system/multi-user.target.wants/sglang-old.service"
+
+
+@pytest.fixture
+def left(deployed: Host) -> Host:
+    """A host with a second service, deployed, that nobody asks about."""
+    deployed.write(f"{OLD}/releases/s1/release.json", '{"unit_name": "sglang-old.service"}')
+    deployed.write(f"{OLD}/proven.json", '{"releases": [{"release": "s1"}, {"release": "found:f1"}]}')
+    deployed.write(OLD_UNIT, "[X-Sglang-Fleet]\nService=old\nRelease=s1\n")
+    deployed.write(ENABLED)
+    return deployed
+
+
+def test_a_service_that_nobody_asks_about_any_more_is_named(left: Host) -> None:
+    assert left.look().leftovers == {"old": "sglang-old.service"}
+
+
+def test_without_a_proven_release_the_newest_counts(left: Host) -> None:
+    (left.root / OLD.lstrip("/") / "proven.json").unlink()
+    older = left.write(f"{OLD}/releases/s2/release.json", '{"unit_name": "another.service"}')
+    os.utime(older, (1, 1))
+    assert left.look().leftovers == {"old": "sglang-old.service"}
+
+
+def test_a_service_that_runs_and_does_not_start_with_the_host_is_named_too(left: Host) -> None:
+    (left.root / ENABLED.lstrip("/")).unlink()
+    left.write("/sys/fs/cgroup/system.slice/sglang-old.service/cgroup.procs")
+    assert left.look().leftovers == {"old": "sglang-old.service"}
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda host: (host.root / ENABLED.lstrip("/")).unlink(),
+        lambda host: (host.root / OLD_UNIT.lstrip("/")).unlink(),
+        lambda host: shutil.rmtree(host.root / OLD.lstrip("/") / "releases"),
+        lambda host: host.write(OLD_UNIT, "[Service]\n"),
+        lambda host: host.write(OLD_UNIT, "[X-Sglang-Fleet]\nService=kimi\nRelease=r1\n"),
+    ],
+    ids=["disabled", "removed", "forgotten", "by hand", "renamed"],
+)
+def test_one_that_is_over_is_not_named(left: Host, end: Callable[[Host], object]) -> None:
+    end(left)
+    assert left.look().leftovers == {}
+
+
+@pytest.mark.parametrize("path", [f"{OLD}/proven.json", f"{OLD}/releases/s1/release.json", OLD_UNIT])
+def test_f7_what_is_left_over_may_be_unknown_and_stops_nothing(left: Host, path: str) -> None:
+    left.unreadable(path)
+    state = left.look()
+    assert isinstance(state.leftovers, Unknown)
+    assert state.unknowns() == ()
