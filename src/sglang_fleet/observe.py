@@ -1,6 +1,6 @@
 """One probe's answer → HostState. Pure.
 
-host/probe.py writes the text. What it could not read arrives as `Unknown(why)`. Everything else is strict: a
+host/probe writes the text. What it could not read arrives as `Unknown(why)`. Everything else is strict: a
 value that is missing or of another type is a defect of the probe or of the connection, and raises
 ProbeUnreadable with the value's path.
 """

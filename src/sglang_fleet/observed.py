@@ -1,7 +1,7 @@
 """What one look at a host saw, as frozen types, with the questions that a plan asks of them.
 
 Three things are never mixed up: a value; a value that is not there (None, an empty tuple); and a value that
-could not be read (`Unknown`). observe.parse makes these from the answer of host/probe.py.
+could not be read (`Unknown`). observe.parse makes these from the answer of host/probe.
 """
 
 from collections.abc import Iterator, Mapping

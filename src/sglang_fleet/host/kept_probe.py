@@ -1,6 +1,6 @@
 """Run the probe as boot.py has compiled and kept it on this host: `python3 -I -S -c SOURCE PLACE REQUEST`.
 
-Compiling probe.py takes a third of its CPU time, and a fleet is probed on every run. PLACE names the very source; the
+Compiling the probe takes a third of its CPU time, and a fleet is probed on every run. PLACE names the very source; the
 interpreter's version is added here, since bytecode belongs to one. Where there is none it fails, with a word, so that
 the controller sends the source, which needs nothing on the host beforehand.
 """

@@ -1,0 +1,148 @@
+"""Services: what is installed, what runs, what was proven, and what the settings no longer name."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from .basis import Unreadable, is_there, leaf, names, read, read_object
+from .units import UNITS, count, dropins, installed, moment, shown, unit_file, unit_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from .basis import Json
+
+
+def running_release(root: str, main_pid: Json) -> str | None:
+    """The release the main process was started with: the only thing taken from its environment."""
+    if isinstance(main_pid, dict):
+        raise Unreadable(main_pid["unknown"])
+    if not main_pid:
+        return None
+    start = b"SGLANG_FLEET_RELEASE="
+    for entry in read(f"{root}/proc/{main_pid}/environ").split(b"\0"):
+        if entry.startswith(start):
+            return entry[len(start) :].decode("ascii", "replace") or None
+    return None
+
+
+def releases(folder: str) -> list[str]:
+    """The complete ones: their manifest is written last."""
+    return [name for name in names(f"{folder}/releases") if is_there(f"{folder}/releases/{name}/release.json")]
+
+
+def proven(folder: str) -> list[dict[str, str]]:
+    """Every release that was seen to be healthy, the newest last."""
+    path = f"{folder}/proven.json"
+    try:
+        entries = read_object(path).get("releases")
+    except FileNotFoundError:
+        return []
+    if not isinstance(entries, list) or not all(
+        isinstance(entry, dict) and isinstance(entry.get("release"), str) for entry in entries
+    ):
+        raise Unreadable(f"{path}: not a list of proven releases")
+    keys = "release", "proven_at", "activation"
+    return [{key: str(entry.get(key, "")) for key in keys} for entry in entries]
+
+
+def last_activation(folder: str) -> dict[str, Any] | None:
+    """The newest activation; its names begin with the time."""
+    found = names(f"{folder}/activations")
+    return {"id": found[-1], "outcome": leaf(outcome, f"{folder}/activations/{found[-1]}")} if found else None
+
+
+def outcome(folder: str) -> str | None:
+    """How an activation ended; None if it has not, or was killed."""
+    try:
+        return str(read_object(f"{folder}/result.json")["outcome"])
+    except FileNotFoundError:
+        return None
+    except KeyError:
+        raise Unreadable(f"{folder}/result.json: no outcome") from None
+
+
+def of_release(services: str, owner: str, release: str, look: Callable[[str], Json], name: str) -> Json:
+    """A file of the installed release; None without one, or if its folder has gone."""
+    try:
+        return look(f"{services}/{owner}/releases/{release}/{name}") if release else None
+    except FileNotFoundError:
+        return None
+
+
+def of_installed(services: str, service: str, file: dict[str, Any]) -> dict[str, Any]:
+    """What the installed unit says about itself, and its release's files; another service may have left it here."""
+    found = leaf(installed, file)
+    if isinstance(found, dict):
+        keys = "installed_service", "installed_release", "release_manifest", "environment_b64"
+        return dict.fromkeys(keys, found)
+    owner, release = found
+    return {
+        "installed_service": owner or None,
+        "installed_release": release if owner == service else None,
+        "release_manifest": leaf(of_release, services, owner, release, read_object, "release.json"),
+        "environment_b64": leaf(of_release, services, owner, release, read, "environment"),
+    }
+
+
+def service(root: str, services: str, name: str, unit: str, blocks: dict[str, Any]) -> dict[str, Any]:
+    """Everything about one service: what is installed, what runs, what was proven."""
+    folder = f"{services}/{name}"
+    path = leaf(unit_path, root, blocks, unit)
+    file = path if isinstance(path, dict) else leaf(unit_file, root, path)
+    main_pid = leaf(count, blocks, unit, "MainPID")
+    return {
+        "unit": file,
+        "fragment": path,
+        "dropins": leaf(dropins, root, unit),
+        "load": leaf(shown, blocks, unit, "LoadState"),
+        "active": leaf(shown, blocks, unit, "ActiveState"),
+        "sub": leaf(shown, blocks, unit, "SubState"),
+        "result": leaf(shown, blocks, unit, "Result"),
+        "enabled": leaf(shown, blocks, unit, "UnitFileState"),
+        "needs_reload": leaf(lambda: shown(blocks, unit, "NeedDaemonReload") == "yes"),
+        "main_pid": main_pid,
+        "restarts": leaf(count, blocks, unit, "NRestarts"),
+        "invocation": leaf(shown, blocks, unit, "InvocationID"),
+        "active_since": leaf(moment, blocks, unit),
+        "running_release": leaf(running_release, root, main_pid),
+        "releases": leaf(releases, folder),
+        "proven": leaf(proven, folder),
+        "last_activation": leaf(last_activation, folder),
+        **of_installed(services, name, file),
+    }
+
+
+# -- Services that were deployed earlier and that nobody asks about any more -----------------------------------------
+
+
+def leftovers(root: str, services: str, asked: Iterable[str]) -> dict[str, str]:
+    """Service → unit of those whose unit is still in place, and starts with the host or runs."""
+    found = {}
+    for name in names(services):
+        unit = "" if name in asked else last_unit(f"{services}/{name}")
+        if unit and installed(unit_file(root, f"{UNITS}/{unit}"))[0] == name and is_live(root, unit):
+            found[name] = unit
+    return found
+
+
+def last_unit(folder: str) -> str:
+    """The unit of the release that was proven last, else of the newest one; "" for a service without any."""
+    known = releases(folder)
+    last = [entry["release"] for entry in proven(folder) if entry["release"] in known][-1:]
+    last = last or sorted(known, key=lambda name: os.stat(f"{folder}/releases/{name}/release.json").st_mtime)[-1:]
+    path = f"{folder}/releases/{last[0]}/release.json" if last else ""
+    unit = read_object(path).get("unit_name") if path else ""
+    if not isinstance(unit, str) or "/" in unit:
+        raise Unreadable(f"{path}: names no unit")
+    return unit
+
+
+def is_live(root: str, unit: str) -> bool:
+    """Whether a unit of ours starts with the host, or has processes now; without asking systemd, which costs."""
+    groups = ("system.slice", "systemd/system.slice")  # of cgroup v2 and v1
+    return unit in names(f"{root}{UNITS}/multi-user.target.wants") or any(
+        is_there(f"{root}/sys/fs/cgroup/{group}/{unit}") for group in groups
+    )
