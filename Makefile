@@ -48,6 +48,6 @@ lock:
 		--generate-hashes --no-emit-index-url --quiet --output-file locks/dev.txt
 
 clean:
-	@if [ -x $(BIN)/python ] && [ -d .lab ]; then $(BIN)/python -m lab down --all; fi
-	@rm -rf .lab .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
+	@if [ -d .lab/labs ]; then $(PYTHON) -m lab down --all; fi
+	@rm -rf .lab .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis dist pyinfra-debug.log
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

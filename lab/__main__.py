@@ -6,7 +6,7 @@ import sys
 
 from . import network
 from .errors import LabError
-from .fleet import Lab
+from .fleet import Lab, labs
 
 DESCRIPTION = """\
 Real systemd hosts on this machine, in a network namespace of their own.
@@ -29,7 +29,8 @@ def _parser() -> argparse.ArgumentParser:
     up = commands.add_parser("up", parents=[common], help="start the lab, or what is missing of it")
     up.add_argument("--hosts", type=int, default=4, metavar="N", help="at least N hosts (default: %(default)s)")
     up.add_argument("--story", action="store_true", help="with the hand-written server of the story on each host")
-    commands.add_parser("down", parents=[common], help="end and remove everything but the cache")
+    down = commands.add_parser("down", parents=[common], help="end and remove everything but the cache")
+    down.add_argument("--all", action="store_true", help="every lab of this checkout")
     commands.add_parser("status", parents=[common], help="what runs")
     reset = commands.add_parser("reset", parents=[common], help="give hosts a new disk and boot them")
     reset.add_argument("hosts", nargs="*", metavar="HOST")
@@ -79,7 +80,8 @@ def main() -> int:
                 lab.up(hosts=options.hosts, with_story=options.story)
                 return _status(lab)
             case "down":
-                lab.down()
+                for one in labs() if options.all else [lab]:
+                    one.down()
             case "status":
                 return _status(lab)
             case "reset":

@@ -104,7 +104,9 @@ def story(lab: Lab) -> None:
     pyinfra(lab, key, "deploy.py", "-y", UNKNOWN_FLAG, ALL_AT_ONCE, expect=1)
     tell("Where the hosts are now")
     show_hosts(lab, api_key)
-    print("\nThe hosts stay up: look around with `python -m lab shell h1`; `make clean` ends them.", flush=True)
+    print(
+        "\nThe hosts stay up: look around with `.venv/bin/python -m lab shell h1`; `make clean` ends them.", flush=True
+    )
 
 
 def main() -> int:

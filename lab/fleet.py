@@ -204,6 +204,11 @@ class Lab:
         host.run(f"systemctl daemon-reload && systemctl restart {story.UNIT}")
 
 
+def labs() -> list[Lab]:
+    """Every lab of this checkout that is up, or was when something ended it."""
+    return [Lab(folder.name) for folder in sorted((state_folder() / "labs").glob("*")) if folder.is_dir()]
+
+
 def host_data(lab: Lab, host: Host, *, user: str = "root") -> dict[str, object]:
     """The pyinfra data of a host: how to reach it, checking its key; with sudo when `user` is not root."""
     data: dict[str, object] = {

@@ -14,10 +14,10 @@ from roles.shared import shared_fleet
 from roles.terminal import heading, show
 from roles.wanted import Wanted, probe_request, want
 from sglang_fleet.checks import Refusal, check
-from sglang_fleet.observe import HostState, ProbeUnreadable, parse
+from sglang_fleet.observe import HostState, ProbeUnreadable, Unknown, parse
 from sglang_fleet.plan import make_plan
 from sglang_fleet.problems import Problem, render
-from sglang_fleet.report import plan_lines
+from sglang_fleet.report import names, plan_lines
 from sglang_fleet.rollout import Outcome, Rollout, waves
 from sglang_fleet.spec import Loaded, load
 
@@ -35,6 +35,8 @@ def look() -> Fleet:
 
 def _look_at_all(fleet: Fleet) -> None:
     state = fleet.state
+    if not any((fleet.folder / name).is_dir() for name in ("group_vars", "host_vars")):
+        raise PyinfraError(f"{fleet.folder} has no group_vars/: run in the deployment folder. Nothing was changed.")
     loaded = load(
         folder=fleet.folder,
         hosts={host.name: host.groups for host in state.inventory if host.name in set(fleet.hosts)},
@@ -143,12 +145,30 @@ def _show_plan(
         refusals=refusals,
         unreachable=unreachable,
         waves=fleet.waves,
-        leftovers={host: state.leftovers for host, state in seen.items()},
+        leftovers={host: _left_over(fleet, host, state) for host, state in seen.items()},
         full=bool(fleet.state.config.DIFF),
     )
     if lines:
         heading("What would change" if fleet.busy else "Plan")
-        show(lines)
+        show([*lines, *_spent_budget(fleet)])
+
+
+def _left_over(fleet: Fleet, host: str, state: HostState) -> Mapping[str, str] | Unknown:
+    """What the settings no longer name, less what a service that they do name takes over."""
+    if isinstance(state.leftovers, Unknown):
+        return state.leftovers
+    taken = {release.unit_name for release in fleet.releases[host]}
+    return {name: unit for name, unit in state.leftovers.items() if unit not in taken}
+
+
+def _spent_budget(fleet: Fleet) -> list[str]:
+    """Say before anything starts that the rollout will not get far."""
+    wave = fleet.rollout.spent_in()
+    if wave is None or not fleet.busy:
+        return []
+    left = names([host for host in fleet.busy if host not in {h for w in fleet.waves[: wave.number] for h in w.hosts}])
+    stops = f"{names(fleet.rollout.bad_hosts())} use up the budget of {fleet.rollout.budget}"
+    return ["", f"{stops}: the rollout will stop after {wave}" + (f", before {left}" if left else "")]
 
 
 def _show_problems(problems: Sequence[Problem]) -> None:

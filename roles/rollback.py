@@ -57,7 +57,7 @@ def _look_back(fleet: Fleet) -> None:
         if back:
             fleet.backward[name] = back
         else:
-            fleet.end(name, Outcome.FAILED, reason="there is nothing to go back to")
+            fleet.end(name, Outcome.REFUSED, reason="there is nothing to go back to; it is left as it is")
     _show(fleet)
     state.failed_hosts.update(state.inventory.get_host(name) for name in fleet.rollout.bad_hosts())
 

@@ -14,6 +14,7 @@ from roles.terminal import show
 from sglang_fleet.masking import mask
 from sglang_fleet.plan import ServiceChange
 from sglang_fleet.release import Release
+from sglang_fleet.report import names
 from sglang_fleet.rollout import Outcome, Verdict, Wave
 
 FOLLOW_ATTEMPTS = 20
@@ -76,14 +77,24 @@ def _run_activations(name: str, fleet: Fleet, wave: Wave, changes: list[ServiceC
     if not fleet.may_touch(name, wave):
         return
     proven: list[Release] = []
+    verdicts: list[Verdict] = []
     for change in changes:
         verdict = watch(fleet, name, _activation_request(fleet, change.release, mode="activate"))
         if not verdict.outcome.good:
             fleet.end(name, verdict.outcome, verdict=_with_siblings(verdict, _go_back(name, fleet, proven)))
             return
         proven.append(change.release)
+        verdicts.append(verdict)
     fleet.activated[name] = proven
-    fleet.end(name, Outcome.PROVEN, verdict=verdict if proven else None)
+    fleet.end(name, Outcome.PROVEN, verdict=_all_of(verdicts))
+
+
+def _all_of(verdicts: Sequence[Verdict]) -> Verdict:
+    """The verdict of a host whose services have all reached their releases."""
+    if len(verdicts) == 1:
+        return verdicts[0]
+    release = ", ".join(verdict.release for verdict in verdicts)
+    return Verdict(Outcome.PROVEN, release=release, seconds=sum(verdict.seconds or 0 for verdict in verdicts) or None)
 
 
 def _with_siblings(verdict: Verdict, siblings: Sequence[Verdict]) -> Verdict:
@@ -101,6 +112,9 @@ def _run_return(name: str, fleet: Fleet) -> None:
     verdicts = _go_back(name, fleet, fleet.activated.get(name, []))
     failed = [verdict for verdict in verdicts if verdict.outcome is not Outcome.RETURNED]
     for verdict in (failed or verdicts)[:1]:
+        if not failed:
+            why = f"it gave the release up, since {names(fleet.rollout.guilty_hosts())} did not reach it"
+            verdict = replace(verdict, outcome=Outcome.TAKEN_BACK, reason=why)  # noqa: PLW2901 - the same, in other words
         fleet.end(name, verdict.outcome, verdict=verdict)
 
 
@@ -148,7 +162,7 @@ def _verdict(fleet: Fleet, request: dict[str, Any], answer: Answer, result: Answ
         outcome,
         mask(f"{request['service']}: {reason}" if reason else "", fleet.secret_values),
         tuple(mask(line, fleet.secret_values) for line in told.get("journal") or ()),
-        str(told.get("running_release") or ""),
+        f"{request['service']} {told['running_release']}" if told.get("running_release") else "",
         sum(told.get("seconds", {}).values()) if told.get("seconds") else None,
     )
 
@@ -169,9 +183,9 @@ _OUTCOMES = {
         "already": Outcome.RETURNED,
         "returned": Outcome.RETURNED,
         "removed": Outcome.REMOVED,
-        "refused": Outcome.FAILED,
-        "rejected": Outcome.FAILED,
-        "nothing": Outcome.FAILED,
+        "refused": Outcome.REFUSED,
+        "rejected": Outcome.REJECTED,
+        "nothing": Outcome.REFUSED,
         "failed": Outcome.FAILED,
     },
 }

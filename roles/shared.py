@@ -39,6 +39,8 @@ def shared_fleet(look: Callable[[Fleet], None]) -> Fleet:
 
 
 def _refuse_unordered() -> None:
+    if not {"-y", "--yes", "--dry"} & set(sys.argv) and not sys.stdin.isatty():
+        raise PyinfraError("There is no terminal to confirm on: add -y. Nothing was changed.")
     for option, reason in _UNORDERED.items():
         if option in sys.argv:
             raise PyinfraError(f"{option} cannot be used here: {reason}. Nothing was changed.")

@@ -13,6 +13,7 @@ from pyinfra.api import FunctionCommand, Host, State, operation
 
 from roles.connection import Answer
 from roles.fleet import Fleet
+from roles.terminal import show
 from sglang_fleet.masking import mask
 from sglang_fleet.rollout import Outcome, Verdict, Wave
 
@@ -61,6 +62,7 @@ def _run_step(name: str, fleet: Fleet, wave: Wave, command: str, request: Mappin
         reason, *details = (mask(line, fleet.secret_values) for line in (explain(answer), *answer.details))
         reason = f"{command}: {reason.rstrip('.')}. The server was not touched."
         fleet.end(name, Outcome.NOT_READY, verdict=Verdict(Outcome.NOT_READY, reason, tuple(details)))
+        show([f"{name}: failed, and goes no further; why stands at the end"])
 
 
 def explain(answer: Answer) -> str:

@@ -1,5 +1,6 @@
 """What the operator sees beside pyinfra's own lines."""
 
+import atexit
 import logging
 import re
 from collections.abc import Iterable
@@ -7,7 +8,7 @@ from collections.abc import Iterable
 from click import unstyle
 from pyinfra.api.output import echo, format_text
 
-_OF_NO_CONCERN = re.compile(r"\[[^\]]+\]\s+(Skipped|No changes|Ready: \S+)")
+_OF_NO_CONCERN = re.compile(r"\[[^\]]+\]\s+(Skipped|No changes|Success|Ready: \S+)")
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -26,8 +27,16 @@ def heading(text: str) -> None:
     echo(format_text(f"--> {text}", "blue", bold=True), err=True)
 
 
+def say_at_the_end(text: str) -> None:
+    """Say something when everything else has been said, pyinfra's own results included."""
+    atexit.register(echo, f"\n{format_text(text, 'red', bold=True)}", err=True)
+
+
 class _Quiet(logging.Filter):
-    """Drops the line that pyinfra prints for every host that an operation does not concern."""
+    """Drops pyinfra's word on each host after each operation.
+
+    Ours always succeed (roles/steps.py), also where nothing was done; they say themselves what they did.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Keep every record but those."""

@@ -7,7 +7,7 @@ from pyinfra.api import FunctionCommand, deploy, operation
 
 from roles.fleet import Fleet
 from roles.steps import guarded
-from roles.terminal import heading, show
+from roles.terminal import heading, say_at_the_end, show
 from sglang_fleet.report import names, verdict_lines
 from sglang_fleet.rollout import Wave
 
@@ -45,10 +45,19 @@ def _judge(_: str, fleet: Fleet, wave: Wave) -> None:
         show([f"stopped after {wave}: {names(bad)} did not reach the release, the budget is {fleet.rollout.budget}"])
 
 
+def _last_word(fleet: Fleet) -> str:
+    """What to read when nothing else is: pyinfra's own table, which comes last, has no errors to show."""
+    guilty, total = fleet.rollout.guilty_hosts(), len(fleet.hosts)
+    named = f"look at {names(guilty)}: why stands above" if guilty else "why stands above"
+    return f"{len(fleet.rollout.bad_hosts())} of {total} hosts are not where they should be; {named}"
+
+
 def tell(_: str, fleet: Fleet) -> None:
     """Print how every host ended, and make pyinfra's exit status say so too."""
     fleet.rollout.finish()
     heading("How each host ended")
     show(verdict_lines(fleet.rollout, hosts=fleet.hosts))
     bad = fleet.rollout.bad_hosts()
+    if bad:
+        say_at_the_end(_last_word(fleet))
     fleet.state.failed_hosts.update(fleet.state.inventory.get_host(name) for name in bad)

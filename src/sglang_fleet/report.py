@@ -11,6 +11,7 @@ from sglang_fleet.rollout import Outcome, Rollout, Verdict, Wave
 
 _WIDTH = 76  # 80 columns, less the margin of roles/terminal.py
 _JOURNAL_LINES = 12
+_NOISE = re.compile(r"^(Starting |Started |Stopping |Stopped )|Warning: |warnings\.warn\(|nvidia-modprobe")
 _NUMBERS = re.compile(r"[0-9.]+ s\b|pid [0-9]+")  # two hosts fail for the same reason, not in the same instant
 
 
@@ -43,12 +44,20 @@ def plan_lines(
         lines += ["", *_wrapped(f"nothing to do on {names(idle)}: the running, proven release is the one wanted")]
     for host in unreachable:
         lines += ["", f"{host}: not reached; it is left as it is and counts as failed"]
+    return [*lines, *_refusal_lines(refusals), *_leftover_lines(leftovers or {})]
+
+
+def _refusal_lines(refusals: Mapping[str, Sequence[Refusal]]) -> list[str]:
+    lines: list[str] = []
+    hosts: dict[tuple[Refusal, ...], list[str]] = {}
     for host, reasons in refusals.items():
-        lines += ["", f"{host}: refused, left as it is"]
-        for reason in reasons:
+        hosts.setdefault(tuple(reasons), []).append(host)
+    for found, where in hosts.items():
+        lines += ["", *_wrapped(f"{names(where)}: refused, left as {'it is' if len(where) == 1 else 'they are'}")]
+        for reason in found:
             lines += _wrapped("- " + reason.what, indent=2)
             lines += _wrapped("fix: " + reason.fix, indent=4) if reason.fix else []
-    return lines + _leftover_lines(leftovers or {})
+    return lines
 
 
 def _leftover_lines(leftovers: Mapping[str, Mapping[str, str] | Unknown]) -> list[str]:
@@ -122,8 +131,17 @@ def verdict_lines(rollout: Rollout, *, hosts: Sequence[str]) -> list[str]:
             lines[-1] += f"  as {first}"
             continue
         lines += _wrapped(verdict.reason, indent=width + 2)
-        lines += [f"{margin}| {line}"[:_WIDTH] for line in verdict.journal[-_JOURNAL_LINES:]]
+        lines += [_cut(f"{margin}| {line}") for line in _telling(verdict.journal)]
     return lines
+
+
+def _telling(journal: Sequence[str]) -> Sequence[str]:
+    """The last lines that say something: systemd's comings and goings and Python's warnings do not."""
+    return [line for line in journal if not _NOISE.search(line)][-_JOURNAL_LINES:] or journal[-_JOURNAL_LINES:]
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…"
 
 
 def _facts(verdict: Verdict) -> list[str]:

@@ -13,6 +13,7 @@ class Outcome(Enum):
     PROVEN = "proven"
     BACK = "back"
     RETURNED = "returned"
+    TAKEN_BACK = "taken back"
     REMOVED = "removed"
     REFUSED = "refused"
     NOT_READY = "failed before the switch"
@@ -124,6 +125,19 @@ class Rollout:
             for host in wave.hosts:
                 self.verdicts.setdefault(host, Verdict(Outcome.NOT_STARTED, self._why_not_started()))
         return all(verdict.outcome.good for verdict in self.verdicts.values())
+
+    def guilty_hosts(self) -> tuple[str, ...]:
+        """The hosts that stopped the rollout, without those that only gave the release up for it."""
+        following = {Outcome.TAKEN_BACK, Outcome.NOT_STARTED}
+        return tuple(host for host in self.bad_hosts() if self.verdicts[host].outcome not in following)
+
+    def spent_in(self) -> Wave | None:
+        """The wave whose hosts, by what is known before it starts, leave nothing of the budget; None when none does."""
+        for wave in self.waves:
+            hosts = (host for earlier in self.waves[: wave.number] for host in earlier.hosts)
+            if len(self._bad(hosts)) > self.budget:
+                return wave
+        return None
 
     def bad_hosts(self) -> tuple[str, ...]:
         """Every host that has ended, and not where it should be."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lab import Host, Lab, LabError, network
+from lab.paths import REPOSITORY
 
 
 def test_every_host_is_fully_up(lab: Lab) -> None:
@@ -122,3 +123,23 @@ def test_two_labs_do_not_meet(lab: Lab) -> None:
 
 def _environment(lab: Lab, *, user: str) -> dict[str, str]:
     return os.environ | lab.environment | {"SGLANG_FLEET_LAB_USER": user}
+
+
+def test_make_clean_ends_every_lab_of_the_checkout_before_it_removes_anything(tmp_path: Path) -> None:
+    """In a checkout of its own whose lab has no host: what `make clean` is about is the order."""
+    checkout = tmp_path / "checkout"
+    checkout.mkdir()
+    for name in ("lab", "Makefile"):
+        (checkout / name).symlink_to(REPOSITORY / name)
+    state = checkout / ".lab"
+    environment = os.environ | {"SGLANG_FLEET_LAB": str(state)}
+    up = (
+        "import lab.fleet as f; f.ownership.claim('clean'); "
+        "f.Lab('clean').folder.mkdir(parents=True); f.network.create('clean')"
+    )
+    subprocess.run([sys.executable, "-c", up], cwd=checkout, env=environment, check=True)
+    assert network.namespace_path("clean").exists()
+    done = subprocess.run(["make", "clean"], cwd=checkout, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert not network.namespace_path("clean").exists()
+    assert not state.exists()
