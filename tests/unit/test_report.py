@@ -181,3 +181,22 @@ def test_our_own_lines_fit_a_terminal(fleet: list[str], sentence: str) -> None:
     lines = shown(plans, full=False, refusals={"x": [Refusal(sentence, sentence)]})
     lines += told({host: Verdict(Outcome.FAILED, sentence, (sentence,), "a" * 16, 1800.0) for host in fleet})
     assert max(map(len, lines)) + MARGIN <= 80
+
+
+def test_the_same_refusal_of_many_hosts_is_told_once() -> None:
+    reason = Refusal("port 30001 is held by python3 (pid 7)", "stop it")
+    lines = plan_lines(plans={}, refusals={"h1": (reason,), "h2": (reason,)}, unreachable=(), waves=(), full=False)
+    assert lines == [
+        "",
+        "h1, h2: refused, left as they are",
+        "  - port 30001 is held by python3 (pid 7)",
+        "    fix: stop it",
+    ]
+
+
+def test_the_journal_shows_what_tells_something_and_says_where_it_is_cut() -> None:
+    journal = ("Starting sglang-k26.service - K2.6...", "x.py:1: UserWarning: old", "error: unrecognized", "y" * 200)
+    lines = told({"h1": Verdict(Outcome.RETURNED, "exited", journal)})
+    assert not any("Starting" in line or "UserWarning" in line for line in lines)
+    assert any("error: unrecognized" in line for line in lines)
+    assert lines[-1].endswith("yyy…")

@@ -102,3 +102,36 @@ def test_a_host_that_was_refused_stops_the_rollout_and_takes_no_release_back() -
     start(rollout, rollout.waves[1], {"h2": Outcome.REFUSED})
     assert rollout.stopped_after == rollout.waves[1]
     assert rollout.to_return() == ()
+
+
+def test_the_guilty_are_told_from_those_that_only_followed() -> None:
+    rollout = Rollout(waves(HOSTS, [1, 4]))
+    rollout.record("h1", Verdict(Outcome.TAKEN_BACK))
+    rollout.record("h2", Verdict(Outcome.RETURNED))
+    rollout.record("h3", Verdict(Outcome.NOT_STARTED))
+    assert rollout.guilty_hosts() == ("h2",)
+
+
+def test_what_is_known_beforehand_may_spend_the_budget_before_anything_starts() -> None:
+    rollout = Rollout(waves(HOSTS, [1, 2, 4]), budget=0)
+    assert rollout.spent_in() is None
+    rollout.record("h2", Verdict(Outcome.UNREACHABLE))
+    assert rollout.spent_in() == rollout.waves[1]
+    assert Rollout(rollout.waves, budget=1, verdicts=rollout.verdicts).spent_in() is None
+
+
+@given(host_names, cuts, st.integers(0, 2), st.data())
+def test_a_budget_that_is_spent_beforehand_stops_the_rollout_in_that_wave(
+    hosts: tuple[str, ...], cut: set[int], budget: int, data: st.DataObject
+) -> None:
+    rollout = Rollout(cut_at(hosts, cut), budget=budget)
+    for host in data.draw(st.sets(st.sampled_from(hosts))):
+        rollout.record(host, Verdict(Outcome.UNREACHABLE))
+    foreseen = rollout.spent_in()
+    for wave in rollout.waves:
+        start(
+            rollout,
+            wave,
+            dict.fromkeys(hosts, Outcome.PROVEN) | {h: v.outcome for h, v in rollout.verdicts.items()},
+        )
+    assert rollout.stopped_after == foreseen
