@@ -1,6 +1,7 @@
 """Look at every host once, refuse what cannot work, show what would change."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from gevent import Greenlet
@@ -41,7 +42,10 @@ def _look_at_all(fleet: Fleet) -> None:
         folder=fleet.folder,
         hosts={host.name: host.groups for host in state.inventory if host.name in set(fleet.hosts)},
         overrides=state.inventory.get_override_data(),
+        known_hosts=[host.name for host in state.inventory],
+        known_groups=list(state.inventory.groups),
     )
+    show(f"note: {_inside(path, fleet.folder)} belongs to nobody in this inventory" for path in loaded.strays)
     active = {host.name for host in state.active_hosts}
     asked = [name for name in loaded.deployments if name in active]
     answers = _ask(fleet, loaded, asked)
@@ -159,6 +163,10 @@ def _left_over(fleet: Fleet, host: str, state: HostState) -> Mapping[str, str] |
         return state.leftovers
     taken = {release.unit_name for release in fleet.releases[host]}
     return {name: unit for name, unit in state.leftovers.items() if unit not in taken}
+
+
+def _inside(path: Path, folder: Path) -> Path:
+    return path.relative_to(folder) if path.is_relative_to(folder) else path
 
 
 def _spent_budget(fleet: Fleet) -> list[str]:

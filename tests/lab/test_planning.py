@@ -240,3 +240,21 @@ def test_a_login_that_needs_sudo_deploys_and_one_that_may_not_is_told(deployed: 
     done = deployed.deploy()
     assert done.status == 0, done.text
     assert all(running_release(host) == proven_releases(host)[-1] for host in (h1, h2))
+
+
+def test_a_settings_file_that_belongs_to_nobody_is_pointed_out(deployed: Operator) -> None:
+    deployed.settings({"rollout": {"waves": ["100%"]}}, file="host_vars/h9.yml")
+    done = deployed.plan()
+    assert done.status == 0, done.text
+    assert "note: host_vars/h9.yml belongs to nobody in this inventory" in done.text
+
+
+def test_another_folder_and_a_missing_terminal_are_told_before_anything_is_asked(operator: Operator) -> None:
+    (operator.folder / "group_vars").rename(operator.folder / "elsewhere")
+    assert "has no group_vars/: run in the deployment folder" in operator.plan().text
+    (operator.folder / "elsewhere").rename(operator.folder / "group_vars")
+    process = operator.start()
+    text, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "There is no terminal to confirm on: add -y" in text
+    assert "Traceback" not in text

@@ -72,6 +72,25 @@ class Arguments(Noun):
     """What the product reasons about is typed; any other argument is kept and checked by the catalogue.
 
     Defaults are SGLang's own (0.5.23), so that a default and the same value written mean the same.
+
+    Attributes:
+        model_path: the model's folder on the host, or its name on a hub.
+        served_model_name: the name that clients ask for; the model path when not set. No `:`.
+        host: the address to listen on; 127.0.0.1 answers this host only, 0.0.0.0 every one.
+        port: the port to listen on.
+        tp_size: GPUs that share each layer (tensor parallel).
+        pp_size: stages, one after the other, that share out the layers (pipeline parallel).
+        dp_size: data parallel size.
+        nnodes: hosts that run one replica together; only 1 is supported yet.
+        node_rank: which of these hosts this one is, from 0.
+        pp_async_batch_depth: batches in flight beyond one for each stage; may help many requests, never a single one.
+        pp_max_micro_batch_size: requests in one batch of the pipeline; max_running_requests / pp_size when not set.
+        mem_fraction_static: the share of GPU memory for weights and KV cache; SGLang chooses when not set.
+        context_length: the longest context in tokens; the model's own when not set.
+        max_running_requests: how many requests run at once; SGLang chooses when not set.
+        attention_backend: the kernels for attention; SGLang chooses when not set.
+        grammar_backend: what constrains structured output; SGLang chooses when not set.
+        trust_remote_code: whether code that comes with the model may run.
     """
 
     model_config = ConfigDict(extra="allow", protected_namespaces=())

@@ -16,9 +16,15 @@ class Noun(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
 
-def refusal(message: str, fix: str = "") -> PydanticCustomError:
-    """An error to raise in a validator: what is wrong, and what to do. Neither may hold a secret's value."""
-    return PydanticCustomError(REFUSED, "{message}", {"message": message, "fix": fix})
+def refusal(message: str, fix: str = "", *, rivals: tuple[str, ...] = ()) -> PydanticCustomError:
+    """An error to raise in a validator: what is wrong, and what to do. Neither may hold a secret's value.
+
+    Args:
+        message: what is wrong.
+        fix: what to do.
+        rivals: the keys of which only one may be there, when there are several.
+    """
+    return PydanticCustomError(REFUSED, "{message}", {"message": message, "fix": fix, "rivals": rivals})
 
 
 def _text(value: str) -> str:

@@ -47,11 +47,19 @@ _KEY = "[key]"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something wrong at a path of the spec; `load` turns it into a problem with file and line."""
+    """Something wrong at a path of the spec; `places` turns it into a problem with file and line.
+
+    Attributes:
+        path: where it is.
+        message: what is wrong.
+        fix: what to do.
+        rivals: the keys of the mapping there of which only one may be there, when there are several.
+    """
 
     path: Steps
     message: str
     fix: str = ""
+    rivals: tuple[str, ...] = ()
 
 
 def worded(error: ValidationError) -> list[Finding]:
@@ -68,7 +76,7 @@ def _finding(details: ErrorDetails) -> Finding:
     path = tuple(step for step in details["loc"] if step != _KEY)
     kind, value, context = details["type"], details.get("input"), details.get("ctx", {})
     if kind == REFUSED:
-        return Finding(path, context["message"], context["fix"])
+        return Finding(path, context["message"], context["fix"], context["rivals"])
     if kind == "missing":
         return Finding(path, "is needed, and is not there", f"add {path[-1]} here")
     if kind == "extra_forbidden":

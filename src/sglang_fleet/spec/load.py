@@ -12,12 +12,13 @@ from pydantic import ValidationError
 from sglang_fleet.problems import Problem, grouped
 from sglang_fleet.spec import checks
 from sglang_fleet.spec.deployment import Deployment
-from sglang_fleet.spec.findings import IN_QUOTES, Finding, Steps, worded
+from sglang_fleet.spec.findings import Finding, worded
+from sglang_fleet.spec.places import located, place, rollouts
 from sglang_fleet.spec.service import Service
-from sglang_fleet.variables import Node, Place, dotted, find, gather, place_of, plain
+from sglang_fleet.variables import Node, Place, gather, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from pathlib import Path
 
 
@@ -30,11 +31,13 @@ class Loaded:
             settings share one object, so that work on a spec can be done once for all of them (`id()`).
         problems: everything that is wrong, sorted, hosts with the same problem together.
         trees: the merged settings by host, with file and line of each; see `problem`.
+        strays: files and folders of settings that belong to no host and no group; no error, but worth a word.
     """
 
     deployments: dict[str, Deployment] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     trees: dict[str, Node] = field(default_factory=dict)
+    strays: tuple[Path, ...] = ()
 
     def problem(self, host: str, key: str, message: str, *, fix: str = "") -> Problem:
         """A problem with a setting of a host, found later by a lint rule or a look at the host.
@@ -45,8 +48,8 @@ class Loaded:
             message: what is wrong.
             fix: what to do.
         """
-        place = _place(self.trees[host], tuple(key.split("."))) if host in self.trees else Place()
-        return Problem(place.file, place.line, key, message, fix, (host,), place.source)
+        where = place(self.trees[host], tuple(key.split("."))) if host in self.trees else Place()
+        return Problem(where.file, where.line, key, message, fix, (host,), where.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,8 @@ def load(
     overrides: Mapping[str, object],
     also_known: Sequence[str] = (),
     catalogue: Callable[[str], checks.Catalogue] | None = None,
+    known_hosts: Collection[str] | None = None,
+    known_groups: Collection[str] | None = None,
 ) -> Loaded:
     """Read, merge and check the settings of all hosts. Never raises for what an operator can get wrong.
 
@@ -72,9 +77,19 @@ def load(
         also_known: names of overrides that somebody else reads.
         catalogue: the flags of an SGLang version, by default the product's own; raises a LookupError that
             says what is wrong.
+        known_hosts: every host of the inventory, also those that this run leaves out; None: not known, so that
+            no file in `host_vars` is called a stray.
+        known_groups: every group, likewise.
     """
-    variables = gather(folder=folder, hosts=hosts, overrides=overrides, also_known=also_known)
-    loaded = Loaded(trees=variables.trees)
+    variables = gather(
+        folder=folder,
+        hosts=hosts,
+        overrides=overrides,
+        also_known=also_known,
+        known_hosts=known_hosts,
+        known_groups=known_groups,
+    )
+    loaded = Loaded(trees=variables.trees, strays=variables.strays)
     problems = list(variables.problems)
     wrong = {host for problem in problems for host in problem.hosts}
     by_content: dict[str, _Verdict] = {}
@@ -86,12 +101,12 @@ def load(
             if content not in by_content:
                 by_content[content] = _verdict(settings, folder=folder, catalogue=catalogue or _own_catalogue)
             verdict = by_content[content]
-            by_tree[id(tree)] = verdict, [_located(finding, tree) for finding in verdict.findings]
-        verdict, located = by_tree[id(tree)]
-        problems.extend(_for(host, problem) for problem in located)
+            by_tree[id(tree)] = verdict, [located(finding, tree, folder=folder) for finding in verdict.findings]
+        verdict, wrongs = by_tree[id(tree)]
+        problems.extend(_for(host, problem) for problem in wrongs)
         if verdict.deployment is not None and host not in wrong:
             loaded.deployments[host] = verdict.deployment
-    problems += _rollouts(loaded)
+    problems += rollouts(loaded.deployments, loaded.trees)
     loaded.problems.extend(grouped(problems))
     return loaded
 
@@ -173,27 +188,5 @@ def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _located(finding: Finding, tree: Node) -> Problem:
-    place = _place(tree, finding.path)
-    # A shell takes one pair of quotes away.
-    hint = """ (with --data, in two: '"..."')""" if place.source and finding.fix.startswith(IN_QUOTES) else ""
-    key, fix = dotted(finding.path), finding.fix + hint
-    return Problem(place.file, place.line, key, finding.message, fix, (), place.source)
-
-
-def _place(tree: Node, path: Steps) -> Place:
-    node, reached = find(tree, path)
-    return node.key if len(reached) < len(path) else place_of(node)
-
-
 def _for(host: str, problem: Problem) -> Problem:
     return Problem(problem.file, problem.line, problem.key, problem.message, problem.fix, (host,), problem.source)
-
-
-def _rollouts(loaded: Loaded) -> Iterator[Problem]:
-    """A run has one rollout, so that hosts must not differ in it."""
-    first = next(iter(loaded.deployments), None)
-    for host, deployment in loaded.deployments.items():
-        if first is not None and deployment.rollout != loaded.deployments[first].rollout:
-            message = f"differs from that of {first}, and a run has one rollout"
-            yield loaded.problem(host, "rollout", message, fix="set it in group_vars/all.yml only")

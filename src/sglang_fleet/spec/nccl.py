@@ -56,8 +56,44 @@ Level = Annotated[str, BeforeValidator(_level)]
 Natural = Annotated[int, Field(ge=0)]
 
 
+# The meanings of the fields are those of NCCL's user guide, "Environment Variables".
 class Nccl(Noun):
-    """NCCL's variables without their prefix: `p2p_level` is NCCL_P2P_LEVEL; `environment` takes others."""
+    """NCCL's variables without their prefix: `p2p_level` is NCCL_P2P_LEVEL; `environment` takes others.
+
+    What is not set is left to NCCL.
+
+    Attributes:
+        p2p_level: how far apart two GPUs may be to talk directly: LOC (never), NVL, PIX, PXB, PHB, SYS (any).
+        p2p_disable: turns direct transport between GPUs off; wins over p2p_level.
+        shm_disable: turns transport through shared memory off.
+        ib_disable: turns InfiniBand and RoCE off.
+        ib_hca: which InfiniBand adapters to use.
+        ib_gid_index: the global id index for RoCE.
+        ib_timeout: InfiniBand's timeout, as its exponent: 4.096 µs * 2^ib_timeout.
+        ib_retry_cnt: how often InfiniBand tries again.
+        net: the network to use, such as IB or Socket.
+        net_gdr_level: how far apart a GPU and a network card may be to talk directly (GPUDirect RDMA).
+        socket_ifname: which network interfaces to use, as prefixes: `eth`, `=eth0`, `^docker`.
+        socket_nthreads: CPU threads for each connection of the socket transport.
+        nsocks_perthread: sockets that each of these threads opens.
+        algo: the algorithms to choose from, such as `Ring` or `^Tree`; any case.
+        proto: the protocols to choose from: LL, LL128, Simple; any case.
+        buffsize: bytes of the buffer between two GPUs.
+        nthreads: CUDA threads in a block.
+        min_nchannels: the fewest channels to use.
+        max_nchannels: the most channels to use.
+        min_ctas: the fewest thread blocks (CTAs) to use.
+        max_ctas: the most thread blocks (CTAs) to use.
+        nvls_enable: whether to use NVLink SHARP.
+        cumem_enable: whether to allocate memory with CUDA's cuMem functions.
+        cross_nic: whether one ring or tree may use different network cards on different hosts: 0, 1 or 2.
+        ignore_cpu_affinity: whether to go by the GPU's CPUs only, not by those that the process was given.
+        topo_file: an XML file with the topology, read before NCCL looks for itself.
+        graph_file: NCCL_GRAPH_FILE.
+        debug: how much NCCL logs: VERSION, WARN, INFO, ABORT or TRACE.
+        debug_subsys: which parts of NCCL log, as `INIT,GRAPH`.
+        debug_file: the file that the log goes to; `%h` is the host, `%p` the process.
+    """
 
     p2p_level: Level | None = None
     p2p_disable: bool | None = None

@@ -66,8 +66,11 @@ class Rollout(Noun):
     Attributes:
         waves: how many hosts have the change after each wave, in all: `[1, 25%, 100%]` is a canary, then a
             quarter, then all.
-        failure_budget: how many hosts may fail, in all, before the rollout stops.
-        on_failure: who goes back when it stops: the failed `host`, the `wave`, or `all` that were changed.
+        failure_budget: how many hosts may fail, in all, before the rollout stops. Unreachable, refused and unknown
+            hosts count, and so do those that failed before the switch.
+        on_failure: who goes back when it stops: the failed `host`, the `wave`, or `all` that were changed. A host
+            that is unreachable, refused, unknown or failed before the switch stops the rollout, but takes the
+            release back from nobody: it says nothing against it.
     """
 
     waves: Annotated[tuple[_AnyShare, ...], Field(strict=False), AfterValidator(_waves)] = (1, "25%", "100%")

@@ -47,8 +47,9 @@ class SecretSource(Noun):
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
-        if sum(value is not None for value in (self.env, self.file, self.command)) != 1:
-            raise refusal("needs one source", _FIX)
+        named = tuple(name for name, value in self if value is not None)
+        if len(named) != 1:
+            raise refusal("needs one source", _FIX, rivals=named)
         return self
 
 

@@ -82,7 +82,14 @@ ServiceName = Annotated[str, AfterValidator(_service_name)]
 
 
 class Limits(Noun):
-    """Resource limits of the server, where the product's own do not fit; `memlock` and `core` are bytes."""
+    """Resource limits of the server, where the product's own do not fit: a whole number, or `infinity`.
+
+    Attributes:
+        nofile: open files; 1048576 when not set.
+        memlock: bytes of memory that may be locked; `infinity` when not set.
+        nproc: processes of the account; systemd's own default when not set.
+        core: bytes of a core dump; systemd's own default when not set.
+    """
 
     nofile: Limit | None = None
     memlock: Limit | None = None
@@ -100,7 +107,7 @@ class Service(Noun):
         user: the account that the server runs as; made when it does not exist, except root.
         args: SGLang's arguments.
         extra_args: words added to the command line as they are, checked by nobody: for patched builds.
-        gpus: the indices that the service may use; None: all of the host.
+        gpus: the indices that the service may use; all of the host when not set.
         nccl: NCCL's variables.
         environment: any other variable.
         secrets: where each secret is; lower case: an argument, upper case: a variable.

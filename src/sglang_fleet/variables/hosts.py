@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 
 from sglang_fleet.problems import Problem
 from sglang_fleet.variables.reading import Reading, read_bytes, read_file
+from sglang_fleet.variables.strays import ENDINGS, listing, strays
 from sglang_fleet.variables.tree import Node, Place, merge
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 OURS = ("cuda", "sglang", "services", "rollout")
 # pyinfra's connectors and its global arguments (`_sudo`) read these from the same `--data`.
 PYINFRAS = ("_", "ssh_", "docker_", "podman_", "chroot_", "vagrant_", "terraform_", "local_", "scp_")
-_ENDINGS = (".yml", ".yaml")
 _NOWHERE = Place()
 
 
@@ -36,10 +36,12 @@ class Variables:
         trees: the merged settings by host. Hosts of equal files share one tree; with an unreadable
             file a host has none.
         problems: what is wrong with the files and overrides themselves.
+        strays: files and folders that belong to no host and no group.
     """
 
     trees: dict[str, Node] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    strays: tuple[Path, ...] = ()
 
 
 def gather(
@@ -48,6 +50,8 @@ def gather(
     hosts: Mapping[str, Sequence[str]],
     overrides: Mapping[str, object],
     also_known: Sequence[str] = (),
+    known_hosts: Collection[str] | None = None,
+    known_groups: Collection[str] | None = None,
 ) -> Variables:
     """Read and merge the settings of all hosts.
 
@@ -56,15 +60,22 @@ def gather(
         hosts: the groups of each host.
         overrides: pyinfra's `--data`, parsed; keys may be dotted. Those of pyinfra itself are left alone.
         also_known: names of overrides that somebody else reads.
+        known_hosts: every host of the inventory, also those that this run leaves out; None: not known, so that
+            no file in `host_vars` is called a stray.
+        known_groups: every group, likewise.
     """
     above, problems = _overrides(overrides, also_known=also_known)
     try:
-        folders = {kind: _listing(folder / kind) for kind in ("group_vars", "host_vars")}
+        folders = {kind: listing(folder / kind) for kind in ("group_vars", "host_vars")}
     except OSError as error:
         name = Path(error.filename or folder)
         problems.append(Problem(name, None, "", f"cannot be read: {error.strerror}", "check its permissions"))
         return Variables({}, [replace(problem, hosts=tuple(hosts)) for problem in problems])
-    found = Variables({}, [replace(problem, hosts=tuple(hosts)) for problem in problems])
+    found = Variables(
+        {},
+        [replace(problem, hosts=tuple(hosts)) for problem in problems],
+        strays(folders, hosts=known_hosts, groups=known_groups),
+    )
 
     @cache
     def layers(kind: str, name: str) -> list[tuple[Path, Reading]]:
@@ -89,17 +100,6 @@ def _names(host: str, groups: Sequence[str]) -> list[tuple[str, str]]:
     return [("group_vars", "all"), *(("group_vars", name) for name in others), ("host_vars", host)]
 
 
-def _listing(folder: Path) -> dict[str, list[Path]]:
-    """The files and folders of `group_vars` or `host_vars` by the name they speak for."""
-    found: dict[str, list[Path]] = {}
-    if folder.is_dir():
-        for path in sorted(folder.iterdir()):
-            name = path.name.removesuffix(path.suffix) if path.suffix in _ENDINGS else path.name
-            if not name.startswith("."):
-                found.setdefault(name, []).append(path)
-    return found
-
-
 def _layers(paths: list[Path]) -> list[tuple[Path, Reading]]:
     """What the files for one name hold, from weak to strong."""
     if len(paths) > 1:
@@ -109,7 +109,7 @@ def _layers(paths: list[Path]) -> list[tuple[Path, Reading]]:
         return [(paths[0], Reading(None, (clash,)))]
     if paths and paths[0].is_dir():
         inside = paths[0].rglob("*")
-        paths = sorted(path for path in inside if path.suffix in _ENDINGS and path.name[0] != ".")
+        paths = sorted(path for path in inside if path.suffix in ENDINGS and path.name[0] != ".")
     return [(path, _settings(path)) for path in paths]
 
 

@@ -32,12 +32,14 @@ class Node:
         place: where the value starts.
         key: where the value's key stands; the value's own place for a list item and the root.
         text: how a number was written (`1.10`), None for everything else.
+        strongest: for a mapping merged of several files, its key in the strongest of those that give it a value.
     """
 
     value: Scalar | tuple[Node, ...] | dict[str, Node]
     place: Place
     key: Place
     text: str | None = None
+    strongest: Place | None = None
 
 
 def merge(lower: Node, upper: Node) -> Node:
@@ -45,14 +47,15 @@ def merge(lower: Node, upper: Node) -> Node:
 
     A null stays in the tree, because it also has to remove what a lower tree may bring; `plain` leaves it
     out. Keys keep the order in which they were first written. A merged mapping is placed where the lower tree
-    has it.
+    has it, and remembers the strongest one.
     """
     if not isinstance(lower.value, dict) or not isinstance(upper.value, dict):
         return upper
     merged = dict(lower.value)
     for name, node in upper.value.items():
         merged[name] = merge(merged[name], node) if name in merged else node
-    return replace(lower, value=merged)
+    adds = any(node.value is not None for node in upper.value.values())
+    return replace(lower, value=merged, strongest=upper.strongest or upper.key if adds else lower.strongest)
 
 
 def plain(node: Node) -> object:

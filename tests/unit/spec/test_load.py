@@ -156,7 +156,7 @@ def test_errors_are_in_an_operators_words(wrong: Wrong, overrides: dict[str, Any
 def test_a_run_has_one_rollout(write: Write) -> None:
     loaded = write(hosts=("h1", "h2"), host_vars__h2="rollout:\n  failure_budget: 1\n")
     (problem,) = loaded.problems
-    assert (problem.key, problem.hosts) == ("rollout", ("h2",))
+    assert (problem.key, problem.hosts) == ("rollout.failure_budget", ("h2",))
 
 
 def test_numbers_in_the_environment_stay_as_they_are_written(write: Write) -> None:
