@@ -47,7 +47,8 @@ def _judge(_: str, fleet: Fleet, wave: Wave) -> None:
 
 def _last_word(fleet: Fleet) -> str:
     """What to read when nothing else is: pyinfra's own table, which comes last, has no errors to show."""
-    guilty, total = fleet.rollout.guilty_hosts(), len(fleet.hosts)
+    guilty = [host for host in fleet.hosts if host in fleet.rollout.guilty_hosts()]
+    total = len(fleet.hosts)
     named = f"look at {names(guilty)}: why stands above" if guilty else "why stands above"
     return f"{len(fleet.rollout.bad_hosts())} of {total} hosts are not where they should be; {named}"
 

@@ -148,7 +148,7 @@ def _facts(verdict: Verdict) -> list[str]:
     word = verdict.outcome.value
     return [
         word if verdict.outcome.good else word.upper(),
-        *([f"release {verdict.release}"] if verdict.release else []),
+        *([f"runs {verdict.release}"] if verdict.release else []),
         *([f"{verdict.seconds:.0f} s"] if verdict.seconds is not None else []),
     ]
 

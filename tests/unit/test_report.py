@@ -140,9 +140,9 @@ def test_every_host_has_one_line_of_verdict() -> None:
         }
     )
     assert lines == [
-        "h1   proven  release aaaa  12 s",
+        "h1   proven  runs aaaa  12 s",
         "h10  unchanged",
-        "h2   RETURNED  release bbbb  3 s",
+        "h2   RETURNED  runs bbbb  3 s",
         "     k26: exit status 2",
         "     | line 1",
         "     | line 2",
