@@ -106,10 +106,18 @@ def _service_change(release: Release, state: ServiceState, secrets: Sequence[str
         release=release,
         stage=not _is_staged(release, state),
         activate=bool(why),
-        why=why,
+        why=why + _going_on(state) if why else "",
         before=state.describe_installed(),
         difference=tuple(_difference(release, state, secrets) if why else _gate_difference(release, state)),
     )
+
+
+def _going_on(state: ServiceState) -> str:
+    """Say that an earlier activation has not ended: it goes on, and will have this one refused, or it was killed."""
+    last = state.last_activation
+    if last is None or isinstance(last, Unknown) or last.outcome is not None:
+        return ""
+    return f"; activation {last.id} has not ended there yet"
 
 
 def _is_staged(release: Release, state: ServiceState) -> bool:

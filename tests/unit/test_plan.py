@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sglang_fleet.observe import DropIn, ServiceState, UnitFile
+from sglang_fleet.observe import Activation, DropIn, ServiceState, UnitFile
 from sglang_fleet.plan import make_plan, why_activate
 from tests.factories import NOTHING_INSTALLED, converged, handwritten, host_state, release, service
 
@@ -174,3 +174,24 @@ def test_another_release_id_alone_makes_no_line_of_the_difference() -> None:
 def test_another_venv_is_shown() -> None:
     shown = difference(converged(release(venv_id="venv0")), venv_id="venv1")
     assert "--- venv\n-venv0\n+venv1" in shown
+
+
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [
+        (None, "another release is installed"),
+        (Activation(id="a1", outcome="returned"), "another release is installed"),
+        (Activation(id="a2", outcome=None), "another release is installed; activation a2 has not ended there yet"),
+    ],
+)
+def test_an_activation_that_has_not_ended_is_told(last: Activation | None, said: str) -> None:
+    state = replace(converged(release()), last_activation=last)
+    wanted = release(service(description="another"))
+    plan = make_plan(host="h1", releases=[wanted], state=host_state({"k26": state}))
+    assert plan.services["k26"].why == said
+
+
+def test_a_converged_service_does_not_mind_an_activation_that_was_killed() -> None:
+    wanted = release()
+    state = replace(converged(wanted), last_activation=Activation(id="a2", outcome=None))
+    assert make_plan(host="h1", releases=[wanted], state=host_state({"k26": state})).nothing_to_do
