@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 
 from sglang_fleet import unit_reading
 from sglang_fleet.difference import readable, unified
@@ -15,16 +14,6 @@ GATE = ("startup_deadline", "interval", "soak", "drain", "probe")
 
 UNIT_MODE = "0644"
 """The mode of an installed unit."""
-
-
-class Step(Enum):
-    """A role's work on a host; a host goes through its steps in this order."""
-
-    ACCOUNT = "account"
-    CUDA = "cuda"
-    VENV = "venv"
-    STAGE = "stage"
-    ACTIVATE = "activate"
 
 
 @dataclass(frozen=True, slots=True)
