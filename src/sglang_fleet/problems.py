@@ -26,6 +26,7 @@ class Problem:
         fix: what to do about it; may be empty.
         hosts: the hosts that it concerns, in inventory order; empty where it concerns no host in particular.
         source: where the setting comes from when not from a file, such as `--data cuda.version`.
+        rule: the lint rule that a warning belongs to; empty for what is wrong.
     """
 
     file: Path | None
@@ -35,6 +36,7 @@ class Problem:
     fix: str = ""
     hosts: tuple[str, ...] = ()
     source: str = ""
+    rule: str = ""
 
 
 def grouped(problems: Iterable[Problem]) -> list[Problem]:
@@ -52,23 +54,34 @@ def render(problems: Iterable[Problem], *, relative_to: Path | None = None) -> s
     File names are relative to a folder, by default the current one.
     """
     folder = (relative_to or Path.cwd()).absolute()
-    return "\n".join(_paragraph(problem, folder=folder) for problem in grouped(problems))
+    return "\n".join("\n".join(paragraph(problem, folder=folder)) for problem in grouped(problems))
 
 
-def _paragraph(problem: Problem, *, folder: Path) -> str:
-    place = _place(problem, folder=folder)
-    head = (" " if place == "--data" else "  ").join(part for part in (place, problem.key) if part)
+def paragraph(problem: Problem, *, folder: Path, label: str = "", hosts_named: int = _HOSTS_NAMED) -> list[str]:
+    """One problem as lines of 80 columns.
+
+    Args:
+        problem: what is wrong.
+        folder: the names of files are relative to it.
+        label: a word on what kind of problem it is, between place and key.
+        hosts_named: how many hosts are named; of more, the rest is counted.
+    """
+    where = place(problem, folder=folder)
+    head = (" " if where == "--data" and not label else "  ").join(part for part in (where, label, problem.key) if part)
     lines = [_printable(head)] if head else []
-    names = list(problem.hosts[:_HOSTS_NAMED])
-    if len(problem.hosts) > _HOSTS_NAMED:
-        names[-1] += f" and {len(problem.hosts) - _HOSTS_NAMED} more"
-    lines += _wrapped(f"{problem.message} ({', '.join(names)})" if names else problem.message)
+    if label and len(lines[0]) > _WIDTH:
+        lines = [_printable("  ".join(part for part in (where, label) if part)), _printable(f"    {problem.key}")]
+    names = list(problem.hosts[:hosts_named])
+    if len(problem.hosts) > hosts_named:
+        names[-1] += f" and {len(problem.hosts) - hosts_named} more"
+    lines += wrapped(f"{problem.message} ({', '.join(names)})" if names else problem.message)
     if problem.fix:
-        lines += _wrapped(f"fix: {problem.fix}")
-    return "\n".join(lines)
+        lines += wrapped(f"fix: {problem.fix}")
+    return lines
 
 
-def _place(problem: Problem, *, folder: Path) -> str:
+def place(problem: Problem, *, folder: Path) -> str:
+    """Where it is, as `FILE:LINE`, the file relative to a folder where it is below that."""
     if problem.file is None:
         # The key of an override says itself where it is, unless the fault is deeper inside of its value.
         return problem.source.removesuffix(problem.key).strip() if problem.key else problem.source
@@ -77,7 +90,8 @@ def _place(problem: Problem, *, folder: Path) -> str:
     return f"{shown}:{problem.line}" if problem.line is not None else str(shown)
 
 
-def _wrapped(text: str) -> list[str]:
+def wrapped(text: str) -> list[str]:
+    """A text below a head, as lines of 80 columns."""
     return textwrap.wrap(
         _printable(text),
         width=_WIDTH,

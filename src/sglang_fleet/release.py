@@ -105,7 +105,7 @@ def gate_settings(service: Service) -> dict[str, Any]:
         "interval": health.interval,
         "soak": health.soak,
         "drain": health.drain,
-        "probe": health.probe,
+        "probe": service.probe,
     }
 
 

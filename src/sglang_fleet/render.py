@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
-from sglang_fleet.catalog import Argument, catalogue
+from sglang_fleet.catalog import Catalogue, nearest, plain_words
 from sglang_fleet.spec.secrets import is_argument
 from sglang_fleet.spec.service import Service
 from sglang_fleet.systemd_text import environment_line, exec_word, path_value, path_word, unit_value
@@ -24,6 +24,8 @@ TEMPLATES = (Path(__file__).parents[2] / "templates", Path(__file__).parent / "t
 
 RESTART_SECONDS = 10
 START_LIMIT_BURST = 5
+# How long a start takes that fails slowest, whatever the deadline: with the port in use (measured on 0.5.23: 138 s).
+SLOWEST_FAILURE_SECONDS = 150
 # SGLang waits 15 s for its schedulers after the drain, then kills them (measured on 0.5.23 with pp_size 2).
 STOP_MARGIN_SECONDS = 40
 
@@ -98,9 +100,9 @@ def render(*, service: Service, version: str, places: Places, secrets: Mapping[s
 
 def command_words(service: Service, *, version: str, venv: str, release_folder: str) -> list[list[str]]:
     """ExecStart's words: the command, then one list for each option with its values."""
-    known = catalogue(version)
+    known = nearest(version)
     command = [f"{venv}/bin/python", "-m", "sglang.launch_server"]
-    options = [_option(known.find(key), value) for key, value in service.args.ordered()]
+    options = [_option(known, key, value) for key, value in service.args.ordered()]
     if any(is_argument(key) for key in service.secrets):
         options.append(["--config", f"{release_folder}/secrets.yaml"])
     options += [[word] for word in service.extra_args]
@@ -127,7 +129,9 @@ def unit_text(service: Service, *, version: str, places: Places) -> str:
         timeout_stop=_seconds(drain + STOP_MARGIN_SECONDS),
         restart_seconds=RESTART_SECONDS,
         start_limit_burst=START_LIMIT_BURST,
-        start_limit_interval=_seconds((START_LIMIT_BURST + 1) * (startup + RESTART_SECONDS)),
+        start_limit_interval=_seconds(
+            (START_LIMIT_BURST + 1) * (max(startup, SLOWEST_FAILURE_SECONDS) + RESTART_SECONDS)
+        ),
         limits=limits(service),
         writable_paths=[path_word(path) for path in service.writable_paths],
     )
@@ -224,8 +228,10 @@ def _template() -> Template:
     return environment.get_template("sglang.service.j2")
 
 
-def _option(argument: Argument | None, value: object) -> list[str]:
-    return argument.render(value) if argument is not None else []
+def _option(known: Catalogue, key: str, value: object) -> list[str]:
+    """An argument's words; by a plain rule where only another release's flags are known and it does not fit them."""
+    argument = known.find(key)
+    return plain_words(key, value) if argument is None or argument.check(key, value) else argument.render(value)
 
 
 def _seconds(value: float) -> str:

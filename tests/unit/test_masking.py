@@ -177,7 +177,7 @@ def test_of_sglangs_flags_only_the_secret_ones_are_hidden(version: str) -> None:
     assert mask(unit) == unit
     secret = {argument.written for argument in arguments if is_sensitive(argument.written)}
     takes_none = {argument.written for argument in arguments if argument.kind in ("flag", "switch")}
-    assert secret - takes_none == SECRET_FLAGS
+    assert secret - takes_none == {flag for flag in SECRET_FLAGS if known.find(flag)}
 
 
 def test_a_unit_of_ours_stays_readable() -> None:

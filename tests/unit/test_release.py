@@ -87,6 +87,21 @@ def test_how_health_is_asked_for_is_not_what_runs(health: dict[str, Any]) -> Non
     assert made(health=health).gate != made().gate
 
 
+@pytest.mark.parametrize(
+    ("args", "health", "probe"),
+    [
+        ({}, {}, "generate"),
+        ({"is_embedding": True}, {}, "embedding"),
+        ({"is_embedding": True}, {"probe": "alive"}, "alive"),
+        ({"encoder_only": True}, {}, "alive"),
+        ({"disaggregation_mode": "decode"}, {}, "alive"),
+        ({"disaggregation_mode": "null"}, {}, "generate"),
+    ],
+)
+def test_the_gate_asks_what_such_a_server_can_answer(args: dict[str, Any], health: dict[str, Any], probe: str) -> None:
+    assert made(args=args, health=health).gate["probe"] == probe
+
+
 def test_a_secret_counts_by_its_fingerprint_alone() -> None:
     """Whoever can read release ids must not be able to try values against them."""
     assert made(secret="one", fingerprint="f").id == made(secret="two", fingerprint="f").id  # noqa: S106 - no secrets

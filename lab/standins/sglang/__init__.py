@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import zipfile
 from pathlib import Path
+
+from sglang_fleet.catalog import nearest
+from sglang_fleet.catalog.store import entries
 
 __all__ = ["DEFAULT_VERSION", "build", "lock_text"]
 
 DEFAULT_VERSION = "0.5.23"
 _PACKAGE = Path(__file__).parent / "package"
-_CATALOGUES = Path(__file__).parents[3] / "src" / "sglang_fleet" / "catalog" / "data"
 _EPOCH = (2026, 1, 1, 0, 0, 0)
 _METADATA = """\
 Metadata-Version: 2.1
@@ -38,7 +41,7 @@ def build(destination: Path, *, version: str = DEFAULT_VERSION, marker: str = ""
 
     Args:
         destination: the folder; made when it is missing.
-        version: what the wheel says it is. Without a catalogue of its own it parses the default's flags.
+        version: what the wheel says it is; it parses the flags of that release, or of the nearest one known.
         marker: a word `/server_info` answers as `standin_marker`: for two wheels of one version that can be
             told apart, with different hashes.
     """
@@ -47,7 +50,7 @@ def build(destination: Path, *, version: str = DEFAULT_VERSION, marker: str = ""
     info = f"sglang-{version}.dist-info"
     files = {f"sglang/{path.name}": path.read_bytes() for path in _PACKAGE.glob("*.py")}
     files["sglang/_version.py"] = _version_module(version=version, marker=marker)
-    files["sglang/catalogue.json"] = _catalogue(version).read_bytes()
+    files["sglang/catalogue.json"] = _catalogue(version)
     files[f"{info}/METADATA"] = _METADATA.format(version=version).encode()
     files[f"{info}/WHEEL"] = _WHEEL.encode()
     files[f"{info}/RECORD"] = _record(files, f"{info}/RECORD")
@@ -69,9 +72,9 @@ def _version_module(*, version: str, marker: str) -> bytes:
     return "\n".join(lines).encode()
 
 
-def _catalogue(version: str) -> Path:
-    own = _CATALOGUES / f"{version}.json"
-    return own if own.exists() else _CATALOGUES / f"{DEFAULT_VERSION}.json"
+def _catalogue(version: str) -> bytes:
+    lines = ",\n".join(json.dumps(entry) for entry in entries(nearest(version).version))
+    return f'{{"arguments": [\n{lines}\n]}}\n'.encode()
 
 
 def _record(files: dict[str, bytes], itself: str) -> bytes:

@@ -1,22 +1,33 @@
-"""The command line arguments of each supported SGLang release, as data, and the look-up.
+"""The command line arguments of each SGLang release, as data, and the look-up.
 
-`data/VERSION.json` is made by `python -m tools.catalogue VERSION` from the release's own wheel; nothing in it
-is written by hand. Names are SGLang's own: a YAML key is the flag with underscores (`tp_size` for
-`--tp-size`), and every alias the release accepts is accepted here.
+Names are SGLang's own: a YAML key is the flag with underscores (`tp_size` for `--tp-size`), and every alias that a
+release accepts is accepted here.
 """
 
 from __future__ import annotations
 
-import json
+import re
 from functools import cache
-from pathlib import Path
 
-from sglang_fleet.catalog.argument import Argument, Kind
+from sglang_fleet.catalog.argument import Argument, Kind, plain_words
+from sglang_fleet.catalog.store import accepted, entries, key, order, versions
 
-__all__ = ["Argument", "Catalogue", "Kind", "UnknownVersion", "catalogue", "versions"]
+__all__ = [
+    "Argument",
+    "Catalogue",
+    "Kind",
+    "UnknownVersion",
+    "catalogue",
+    "history",
+    "nearest",
+    "order",
+    "plain_words",
+    "versions",
+]
 
-_DATA = Path(__file__).parent / "data"
 _NEGATION = "no_"
+# An argument that an advice names, with its value if it says one.
+_NAMED = re.compile(r"`([a-z0-9_]+)(?:: ([^`]+))?`")
 
 
 class UnknownVersion(LookupError):  # noqa: N818 - it reads as what is wrong, and callers name it in prose
@@ -34,7 +45,7 @@ class Catalogue:
         self.version = version
         self.arguments = arguments
         self._spellings = {
-            _key(flag): (flag, argument) for argument in arguments for flag in (argument.flag, *argument.aliases)
+            key(flag): (flag, argument) for argument in arguments for flag in (argument.flag, *argument.aliases)
         }
 
     def find(self, name: str) -> Argument | None:
@@ -43,30 +54,60 @@ class Catalogue:
         What is found renders under the spelling it was asked for (`model` as `--model`), never under one the
         release does not have.
         """
-        found = self._spellings.get(_key(name))
+        found = self._spellings.get(key(name))
         return found and found[1].spelled(found[0])
 
     def check(self, name: str, value: object) -> str | None:
-        """One sentence about what is wrong with a setting; None when SGLang's parser would take it."""
+        """One sentence about what is wrong with a setting; None when SGLang's parser would take it.
+
+        It begins with the name; what to do about it follows after a semicolon.
+        """
         argument = self.find(name)
         return argument.check(name, value) if argument else self._unknown(name)
 
     def _unknown(self, name: str) -> str:
-        key = _key(name)
-        opposite = self.find(key.removeprefix(_NEGATION)) if key.startswith(_NEGATION) else None
+        opposite = self.find(key(name).removeprefix(_NEGATION)) if key(name).startswith(_NEGATION) else None
         if opposite and opposite.kind == "switch":
             return f"`{name}`: write `{opposite.name}: false` instead"
+        there = history(name)
+        if there:
+            return self._of_another_release(name, there)
         # Imported here: only a mistake needs it, and every run pays for what stands at the top.
         from difflib import get_close_matches  # noqa: PLC0415 - see the line above
 
-        near = get_close_matches(key, self._spellings, n=1)
+        near = get_close_matches(key(name), self._spellings, n=1)
         hint = f"; did you mean `{near[0]}`?" if near else ""
         return f"`{name}`: no such argument in SGLang {self.version}{hint}"
 
+    def _of_another_release(self, name: str, there: tuple[str, ...]) -> str:
+        """About an argument that only other releases have."""
+        own = order(self.version)
+        before = [version for version in there if order(version) < own]
+        after = [version for version in there if order(version) > own]
+        if not before:
+            return f"`{name}`: not in SGLang {self.version} yet; there since {after[0]}"
+        if after:
+            return f"`{name}`: not in SGLang {self.version}; {before[-1]} was the last with it before {after[0]}"
+        instead = self._instead(name, last=before[-1])
+        advice = f"; {instead}" if instead else ""
+        return f"`{name}`: gone from SGLang {self.version}; {before[-1]} was the last with it{advice}"
 
-def versions() -> tuple[str, ...]:
-    """The releases there is a catalogue for, oldest first."""
-    return tuple(sorted((path.stem for path in _DATA.glob("*.json")), key=_order))
+    def _instead(self, name: str, *, last: str) -> str:
+        """What to write instead of an argument that is gone: what its last release said, else what is known.
+
+        That may be gone as well by now, and have a successor of its own.
+        """
+        from sglang_fleet.catalog.replaced import REPLACED  # noqa: PLC0415 - only a mistake needs it
+
+        argument = catalogue(last).find(name)
+        advice = (argument.advice if argument else "") or REPLACED.get(key(name), "")
+        for other, value in _NAMED.findall(advice):
+            found = self.find(other)
+            if found is None:
+                return self._instead(other, last=history(other)[-1]) if other != name and history(other) else ""
+            if value and found.check(other, value):
+                return ""
+        return advice
 
 
 @cache
@@ -76,18 +117,20 @@ def catalogue(version: str) -> Catalogue:
     Raises:
         UnknownVersion: when there is none; its text names those there are.
     """
-    # Compared with the names there are, never joined to a path: the version comes from an operator's file.
     if version not in versions():
         raise UnknownVersion(version)
-    data = json.loads((_DATA / f"{version}.json").read_bytes())
-    arguments = tuple(Argument.from_json(entry) for entry in data["arguments"])
-    return Catalogue(version=version, arguments=arguments)
+    return Catalogue(version=version, arguments=tuple(map(Argument.from_json, entries(version))))
 
 
-def _key(name: str) -> str:
-    return name.removeprefix("--").replace("-", "_")
+def nearest(version: str) -> Catalogue:
+    """The catalogue of a release, else of the newest one before it, else the oldest there is."""
+    known = versions()
+    if version in known:
+        return catalogue(version)
+    before = [other for other in known if order(other) <= order(version)]
+    return catalogue(before[-1] if before else known[0])
 
 
-def _order(version: str) -> tuple[tuple[int, str], ...]:
-    """0.5.10 after 0.5.9, and 0.5.6.post2 after 0.5.6."""
-    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in version.split("."))
+def history(name: str) -> tuple[str, ...]:
+    """The releases, oldest first, that accept an argument of this name or alias; none when none ever did."""
+    return accepted().get(key(name), ())

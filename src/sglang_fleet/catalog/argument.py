@@ -25,6 +25,8 @@ _EXPECTED: dict[Kind, str] = {
     "json": "a mapping, a list or JSON text",
 }
 
+# A flag in a text of the source, with the value it says: `--cuda-graph-backend-{decode,prefill}=disabled`.
+_FLAG = re.compile(r"--(?P<name>[a-z0-9][a-z0-9-]*(?:\{[a-z0-9,]+\})?)(?P<equals>=(?P<value>\S+))?")
 # argparse takes a word that begins with a minus for an option, unless it is a plain negative number.
 _PLAIN_NEGATIVE = re.compile(r"-[0-9]+|-[0-9]*\.[0-9]+")
 # sglang.srt.utils.common.human_readable_int: decimals with SI suffixes only.
@@ -48,30 +50,52 @@ class Argument:
     default: object
     required: bool
     deprecated: str | None
-    """What the source says to use instead; None when it is not deprecated."""
+    """What the source says to use instead, in its words (`advice` has YAML keys); None when it is not deprecated."""
+    const: object = None
+    """What it stores when it is given without a value: true for a flag, None for one that does nothing any more."""
+    reader: str | None = None
+    """The source's name for what reads the value, where it does more than its kind says.
+
+    json_list_type and parse_cuda_graph_config_arg for json; nullable_str (no text and `None` are null),
+    parse_cuda_graph_backend_arg and LoRAPathAction (JSON among the words) for str.
+    """
+    refused: str | None = None
+    """What SGLang's parser says as it ends, for an argument that it knows only to refuse it."""
 
     @classmethod
     def from_json(cls, entry: Mapping[str, Any]) -> Argument:
         """From a line of the catalogue file, which leaves out what is usual."""
         flag = entry["flag"]
         choices = entry.get("choices")
+        kind = entry.get("kind", "str")
         return cls(
             flag=flag,
             written=flag,
             aliases=tuple(entry.get("aliases", ())),
             destination=entry.get("destination") or _name(flag),
-            kind=entry.get("kind", "str"),
+            kind=kind,
             nargs=entry.get("nargs"),
             choices=None if choices is None else tuple(choices),
             default=entry.get("default"),
             required=entry.get("required", False),
             deprecated=entry.get("deprecated"),
+            const=entry.get("const", True if kind == "flag" else None),
+            reader=entry.get("reader"),
+            refused=entry.get("refused"),
         )
 
     @property
     def name(self) -> str:
         """The YAML key of its own name, such as `tp_size`."""
         return _name(self.flag)
+
+    @property
+    def advice(self) -> str:
+        """What to do about a deprecated argument, with YAML keys; empty when it is not deprecated."""
+        if not self.deprecated:
+            return ""
+        text = _FLAG.sub(_as_key, self.deprecated)
+        return text if text.startswith("use ") else f"remove it: {text}"
 
     def spelled(self, flag: str) -> Argument:
         """The same argument, rendering under another of its spellings."""
@@ -94,6 +118,8 @@ class Argument:
         """One sentence about what is wrong with a value, beginning with the name; None when it is right."""
         if value is None or (self.nargs == "?" and isinstance(value, bool)):
             return None
+        if self.refused is not None and value is not False:
+            return f"`{name}` is refused by SGLang; {self.advice}"
         items = self._items(value)
         if not items and self.nargs == "+":
             return f"`{name}` expects at least one value, got an empty list"
@@ -212,6 +238,25 @@ def _shown(value: object) -> str:
     if isinstance(value, Mapping):
         return "a mapping"
     return "a list" if _is_sequence(value) else repr(value)
+
+
+def plain_words(name: str, value: object) -> list[str]:
+    """The words for an argument that no catalogue knows; none for false, null and an empty list.
+
+    A list becomes several words, a mapping one word of JSON.
+    """
+    if value is None or value is False or value == []:
+        return []
+    flag = "--" + name.removeprefix("--").replace("_", "-")
+    if value is True:
+        return [flag]
+    words = [_word(item) for item in (value if _is_sequence(value) else [value])]
+    return [f"{flag}={words[0]}"] if len(words) == 1 and _looks_like_option(words[0]) else [flag, *words]
+
+
+def _as_key(flag: re.Match[str]) -> str:
+    name = flag["name"].replace("-", "_")
+    return f"`{name}: {flag['value']}`" if flag["equals"] else f"`{name}`"
 
 
 def _name(flag: str) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from sglang_fleet.spec.arguments import SECRETS, Arguments
 from sglang_fleet.spec.findings import Finding
+from sglang_fleet.spec.health import PROBES, answerable
 from sglang_fleet.spec.nccl import variable
 from sglang_fleet.spec.secrets import is_argument
 
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
 
 
 LOGGING = "SGLANG_LOGGING_CONFIG_PATH"
+_ASKED = {"embedding": "an embedding", "generate": "a completion"}
+# Rules of lint that are found here.
+OTHER_VERSION = "SGL002"
+UNKNOWN_ARGUMENT = "SGL003"
+# How the end of a catalogue's sentence begins when it says what to do.
+_FIXES = ("did you mean", "put it", "write", "use", "remove")
 
 
 class Named(Protocol):
@@ -33,6 +40,10 @@ class Named(Protocol):
 
 class Catalogue(Protocol):
     """The flags of one SGLang release."""
+
+    @property
+    def version(self) -> str:
+        """The release."""
 
     def check(self, name: str, value: object) -> str | None:
         """A sentence on what is wrong with the argument, or None."""
@@ -72,12 +83,6 @@ def _parallel(name: str, service: Service) -> Iterator[Finding]:
             f"names {len(service.gpus)} GPUs; tp_size {tp} times pp_size {pp} is {needed}",
             "name more GPUs, or lower tp_size or pp_size",
         )
-    if args.pp_async_batch_depth > 0 and args.pp_size == 1:
-        yield Finding(
-            (*at, "pp_async_batch_depth"),
-            "has no effect with pp_size 1: there is no pipeline to keep busy",
-            "remove it, or set pp_size",
-        )
 
 
 def _variables(name: str, service: Service) -> Iterator[Finding]:
@@ -104,19 +109,12 @@ def _gate(name: str, service: Service) -> Iterator[Finding]:
     for mode in ("grpc_mode", "smg_grpc_mode"):
         if args.get(mode):
             yield Finding((*at, mode), "leaves no HTTP server that the health gate could ask", "remove it")
-    probe = service.health.probe
-    for setting in ("is_embedding", "encoder_only"):
-        if args.get(setting) and probe == "generate":
-            yield Finding(
-                ("services", name, "health", "probe"),
-                f"asks for a completion, and a server with {setting} gives none",
-                "write probe: embedding, or probe: alive",
-            )
-    if args.get("disaggregation_mode") not in (None, "null") and probe != "alive":
+    probe, best = service.health.probe, answerable(args)
+    if probe is not None and PROBES.index(probe) > PROBES.index(best):
         yield Finding(
             ("services", name, "health", "probe"),
-            "asks for an answer that one half of a disaggregated pair cannot give",
-            "write probe: alive",
+            f"asks for {_ASKED[probe]}, which a server with these arguments does not give",
+            f"remove it, or write probe: {best}",
         )
 
 
@@ -151,8 +149,14 @@ def _shared(first: str, one: Service, second: str, other: Service) -> Iterator[F
         )
 
 
+def other_version(version: str, nearest: str) -> Finding:
+    """The version has no flags of its own to check against."""
+    message = f"no flag catalogue for SGLang {version}; checked against {nearest}, the nearest"
+    return Finding(("sglang", "version"), message, rule=OTHER_VERSION)
+
+
 def arguments(
-    raw: Mapping[str, object], *, service: str, catalogue: Catalogue, skip: Iterable[str]
+    raw: Mapping[str, object], *, service: str, catalogue: Catalogue, skip: Iterable[str], is_nearest: bool = False
 ) -> Iterator[Finding]:
     """A service's arguments, as written, against the flags of its SGLang release.
 
@@ -161,6 +165,7 @@ def arguments(
         service: the service's name.
         catalogue: the flags.
         skip: arguments that are known to be wrong already.
+        is_nearest: the flags are those of another release, so that what does not fit is a warning.
     """
     known_wrong = {*skip, *SECRETS}
     for name, value in raw.items():
@@ -171,25 +176,43 @@ def arguments(
         if own is not None and own.name != name and own.name in {*Arguments.model_fields, *SECRETS}:
             yield Finding(at, f"is another name of {own.name}", f"write {own.name}")
         elif sentence := catalogue.check(name, value):
-            yield _said(at, name, sentence)
+            yield _said(at, name, sentence, is_known=own is not None, nearest=catalogue.version if is_nearest else None)
 
 
-def secrets(names: Iterable[object], *, service: str, catalogue: Catalogue) -> Iterator[Finding]:
+def secrets(
+    names: Iterable[object], *, service: str, catalogue: Catalogue, is_nearest: bool = False
+) -> Iterator[Finding]:
     """Lower-case secrets have to be arguments of the release."""
     for name in names:
-        if isinstance(name, str) and is_argument(name) and catalogue.find(name) is None:
-            at = ("services", service, "secrets", name)
+        if not isinstance(name, str) or not is_argument(name) or catalogue.find(name) is not None:
+            continue
+        at = ("services", service, "secrets", name)
+        if name in SECRETS:
+            sentence = catalogue.check(name, None) or ""
+            yield _said(at, name, sentence, is_known=False, nearest=catalogue.version if is_nearest else None)
+        else:
             fix = f"write one of {', '.join(sorted(SECRETS))}; a name in upper case is an environment variable"
-            yield Finding(at, "is no argument of this SGLang", fix)
+            yield Finding(at, "is no argument of this SGLang", fix, rule=UNKNOWN_ARGUMENT if is_nearest else "")
 
 
-def _said(at: tuple[str, ...], name: str, sentence: str) -> Finding:
-    """The catalogue's sentence, which starts with the name that the problem's key says already."""
-    rest = sentence.removeprefix(f"`{name}`").removeprefix(":").strip()
-    message, mark, fix = rest.partition("; ")
-    if mark and fix.startswith(("did you mean", "put it", "write")):
-        return Finding(at, message, fix.replace("`", ""))
-    return Finding(at, rest)
+def _said(at: tuple[str, ...], name: str, sentence: str, *, is_known: bool, nearest: str | None) -> Finding:
+    """The catalogue's sentence, which starts with the name that the problem's key says already.
+
+    Args:
+        at: where the argument is.
+        name: its name, as written.
+        sentence: what the catalogue says.
+        is_known: whether the release has the argument; otherwise the sentence names the release itself.
+        nearest: the release that is asked, where it is not the one that will run.
+    """
+    message = sentence.removeprefix(f"`{name}`").removeprefix(":").strip()
+    before, mark, last = message.partition("; ") if is_known else message.rpartition("; ")
+    fix = ""
+    if mark and last.startswith(_FIXES):
+        message, fix = before, last.replace("`", "")
+    if nearest and is_known:
+        message += f" (so it is in SGLang {nearest})"
+    return Finding(at, message, fix, rule=UNKNOWN_ARGUMENT if nearest else "")
 
 
 def files(wanted: Iterable[tuple[tuple[str, ...], str]], *, folder: Path) -> Iterator[Finding]:

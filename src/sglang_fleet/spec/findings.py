@@ -54,12 +54,14 @@ class Finding:
         message: what is wrong.
         fix: what to do.
         rivals: the keys of the mapping there of which only one may be there, when there are several.
+        rule: the lint rule that a warning belongs to; empty for what is wrong.
     """
 
     path: Steps
     message: str
     fix: str = ""
     rivals: tuple[str, ...] = ()
+    rule: str = ""
 
 
 def worded(error: ValidationError) -> list[Finding]:

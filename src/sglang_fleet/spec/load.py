@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -30,14 +30,20 @@ class Loaded:
         deployments: the spec by host, in inventory order. A host with a problem is missing. Hosts with equal
             settings share one object, so that work on a spec can be done once for all of them (`id()`).
         problems: everything that is wrong, sorted, hosts with the same problem together.
+        warnings: what may be wrong, in the same order, each with its lint rule; it keeps no host back.
         trees: the merged settings by host, with file and line of each; see `problem`.
         strays: files and folders of settings that belong to no host and no group; no error, but worth a word.
+        files: the files that each host's settings come from, from weak to strong.
+        judged: the specs that lint can judge: also those with a problem, less the services it leaves unreadable.
     """
 
     deployments: dict[str, Deployment] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     trees: dict[str, Node] = field(default_factory=dict)
     strays: tuple[Path, ...] = ()
+    files: dict[str, tuple[Path, ...]] = field(default_factory=dict)
+    warnings: list[Problem] = field(default_factory=list)
+    judged: dict[str, Deployment] = field(default_factory=dict)
 
     def problem(self, host: str, key: str, message: str, *, fix: str = "") -> Problem:
         """A problem with a setting of a host, found later by a lint rule or a look at the host.
@@ -54,7 +60,10 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
+    """What one tree comes to: the spec that may be deployed, if any; what of it can be judged; what is wrong."""
+
     deployment: Deployment | None
+    judged: Deployment | None
     findings: tuple[Finding, ...]
 
 
@@ -75,8 +84,8 @@ def load(
         hosts: the groups of each host.
         overrides: pyinfra's `--data`, parsed; keys may be dotted.
         also_known: names of overrides that somebody else reads.
-        catalogue: the flags of an SGLang version, by default the product's own; raises a LookupError that
-            says what is wrong.
+        catalogue: the flags of an SGLang version, or of the nearest one; by default the product's own. May raise a
+            LookupError that says what is wrong.
         known_hosts: every host of the inventory, also those that this run leaves out; None: not known, so that
             no file in `host_vars` is called a stray.
         known_groups: every group, likewise.
@@ -89,7 +98,7 @@ def load(
         known_hosts=known_hosts,
         known_groups=known_groups,
     )
-    loaded = Loaded(trees=variables.trees, strays=variables.strays)
+    loaded = Loaded(trees=variables.trees, strays=variables.strays, files=variables.files)
     problems = list(variables.problems)
     wrong = {host for problem in problems for host in problem.hosts}
     by_content: dict[str, _Verdict] = {}
@@ -104,17 +113,22 @@ def load(
             by_tree[id(tree)] = verdict, [located(finding, tree, folder=folder) for finding in verdict.findings]
         verdict, wrongs = by_tree[id(tree)]
         problems.extend(_for(host, problem) for problem in wrongs)
-        if verdict.deployment is not None and host not in wrong:
+        if host in wrong:
+            continue
+        if verdict.deployment is not None:
             loaded.deployments[host] = verdict.deployment
+        if verdict.judged is not None:
+            loaded.judged[host] = verdict.judged
     problems += rollouts(loaded.deployments, loaded.trees)
-    loaded.problems.extend(grouped(problems))
+    loaded.problems.extend(grouped(problem for problem in problems if not problem.rule))
+    loaded.warnings.extend(grouped(problem for problem in problems if problem.rule))
     return loaded
 
 
 def _own_catalogue(version: str) -> checks.Catalogue:
-    from sglang_fleet.catalog import catalogue  # noqa: PLC0415  # tests that bring their own need not pay for it
+    from sglang_fleet.catalog import nearest  # noqa: PLC0415  # tests that bring their own need not pay for it
 
-    return catalogue(version)
+    return nearest(version)
 
 
 def _settings(tree: Node) -> dict[str, object]:
@@ -133,17 +147,18 @@ def _settings(tree: Node) -> dict[str, object]:
 
 def _verdict(settings: dict[str, object], *, folder: Path, catalogue: Callable[[str], checks.Catalogue]) -> _Verdict:
     findings: list[Finding] = []
-    deployment = None
     try:
-        deployment = Deployment.model_validate(settings)
-        services = deployment.services
+        deployment: Deployment | None = Deployment.model_validate(settings)
     except ValidationError as error:
         findings += worded(error)
-        services = dict(_valid_services(settings))
+        deployment = None
+    services = dict(_valid_services(settings)) if deployment is None else deployment.services
+    judged = _of_valid_services(settings, services) if deployment is None else deployment
     findings += checks.services(services)
     findings += checks.files(_files(settings), folder=folder)
     findings += _against_catalogue(settings, found=findings, catalogue=catalogue)
-    return _Verdict(None if findings else deployment, tuple(findings))
+    is_wrong = any(not finding.rule for finding in findings)
+    return _Verdict(None if is_wrong else deployment, judged, tuple(findings))
 
 
 def _valid_services(settings: dict[str, object]) -> Iterator[tuple[str, Service]]:
@@ -153,6 +168,15 @@ def _valid_services(settings: dict[str, object]) -> Iterator[tuple[str, Service]
             yield name, Service.model_validate({**_mapping(raw), "name": name})
         except ValidationError:
             continue
+
+
+def _of_valid_services(settings: dict[str, object], services: Mapping[str, Service]) -> Deployment | None:
+    """The spec without the services that are wrong by themselves; None when something else is wrong too."""
+    raw = _mapping(settings.get("services"))
+    try:
+        return Deployment.model_validate({**settings, "services": {name: raw[name] for name in services}})
+    except ValidationError:
+        return None
 
 
 def _against_catalogue(
@@ -166,6 +190,8 @@ def _against_catalogue(
     except LookupError as error:
         yield Finding(("sglang", "version"), str(error.args[0] if error.args else error))
         return
+    if flags.version != version:
+        yield checks.other_version(version, flags.version)
     for name, raw in _mapping(settings.get("services")).items():
         args = _mapping(_mapping(raw).get("args"))
         wrong = [
@@ -173,8 +199,10 @@ def _against_catalogue(
             for finding in found
             if finding.path[:3] == ("services", name, "args") and finding.path[3:]
         ]
-        yield from checks.arguments(args, service=name, catalogue=flags, skip=wrong)
-        yield from checks.secrets(_mapping(_mapping(raw).get("secrets")), service=name, catalogue=flags)
+        is_nearest = flags.version != version
+        yield from checks.arguments(args, service=name, catalogue=flags, skip=wrong, is_nearest=is_nearest)
+        secrets = _mapping(_mapping(raw).get("secrets"))
+        yield from checks.secrets(secrets, service=name, catalogue=flags, is_nearest=is_nearest)
 
 
 def _files(settings: dict[str, object]) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -189,4 +217,4 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _for(host: str, problem: Problem) -> Problem:
-    return Problem(problem.file, problem.line, problem.key, problem.message, problem.fix, (host,), problem.source)
+    return replace(problem, hosts=(host,))

@@ -29,7 +29,8 @@ def located(finding: Finding, tree: Node, *, folder: Path) -> Problem:
     finding, where = _of_merge(finding, tree, folder=folder) if finding.rivals else (finding, place(tree, finding.path))
     # A shell takes one pair of quotes away.
     hint = """ (with --data, in two: '"..."')""" if where.source and finding.fix.startswith(IN_QUOTES) else ""
-    return Problem(where.file, where.line, dotted(finding.path), finding.message, finding.fix + hint, (), where.source)
+    fix, key = finding.fix + hint, dotted(finding.path)
+    return Problem(where.file, where.line, key, finding.message, fix, (), where.source, finding.rule)
 
 
 def _of_merge(finding: Finding, tree: Node, *, folder: Path) -> tuple[Finding, Place]:

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from sglang_fleet.spec.arguments import SECRETS, Arguments, secret_fix
 from sglang_fleet.spec.base import Account, HostPath, HostPaths, Line, Noun, Text, refusal
-from sglang_fleet.spec.health import Health
+from sglang_fleet.spec.health import Health, Probe, answerable
 from sglang_fleet.spec.nccl import Nccl
 from sglang_fleet.spec.secrets import Secrets
 from sglang_fleet.systemd_text import is_environment_value
@@ -136,3 +136,8 @@ class Service(Noun):
     def unit_name(self) -> str:
         """The systemd unit's name."""
         return self.unit or f"sglang-{self.name}.service"
+
+    @property
+    def probe(self) -> Probe:
+        """What the health gate asks: as written, else what a server with these arguments can answer."""
+        return self.health.probe or answerable(dict(self.args.ordered()))

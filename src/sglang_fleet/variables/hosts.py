@@ -37,11 +37,13 @@ class Variables:
             file a host has none.
         problems: what is wrong with the files and overrides themselves.
         strays: files and folders that belong to no host and no group.
+        files: the files of each host, from weak to strong, also where one of them cannot be read.
     """
 
     trees: dict[str, Node] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     strays: tuple[Path, ...] = ()
+    files: dict[str, tuple[Path, ...]] = field(default_factory=dict)
 
 
 def gather(
@@ -85,9 +87,9 @@ def gather(
     for host, groups in hosts.items():
         stack = [layer for kind, name in _names(host, groups) for layer in layers(kind, name)]
         found.problems.extend(replace(problem, hosts=(host,)) for _, reading in stack for problem in reading.problems)
+        files = found.files[host] = tuple(file for file, _ in stack)
         trees = [reading.tree for _, reading in stack if reading.tree is not None]
         if len(trees) == len(stack):
-            files = tuple(file for file, _ in stack)
             if files not in merged:
                 merged[files] = reduce(merge, [*trees, above], Node({}, _NOWHERE, _NOWHERE))
             found.trees[host] = merged[files]

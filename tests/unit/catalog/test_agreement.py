@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,15 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.standins.sglang.package import arguments
-from sglang_fleet import catalog
 from sglang_fleet.catalog import Argument, catalogue
+from sglang_fleet.catalog.store import entries
 
 if TYPE_CHECKING:
     import argparse
 
 CATALOGUE = catalogue("0.5.23")
-DATA = Path(catalog.__file__).parent / "data" / "0.5.23.json"
-PARSER = arguments.parser(json.loads(DATA.read_bytes())["arguments"])
+PARSER = arguments.parser(entries("0.5.23"))
 
 scalars = st.one_of(
     st.none(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sglang_fleet.catalog import Argument, catalogue
+from sglang_fleet.catalog import Argument, catalogue, plain_words
 
 
 def argument(name: str) -> Argument:
@@ -73,3 +73,23 @@ def test_what_no_command_line_can_carry_is_refused(value: str) -> None:
 def test_a_list_with_a_word_that_looks_like_an_argument_is_refused() -> None:
     problem = argument("log_requests_target").check("log_requests_target", ["stdout", "-x"])
     assert problem == "`log_requests_target`: '-x' begins with a minus, which SGLang takes for the next argument"
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (True, ["--brand-new"]),
+        (False, []),
+        (None, []),
+        ([], []),
+        (8, ["--brand-new", "8"]),
+        (0.5, ["--brand-new", "0.5"]),
+        ("a b", ["--brand-new", "a b"]),
+        (-1, ["--brand-new", "-1"]),
+        ("-x", ["--brand-new=-x"]),
+        (["a", 1], ["--brand-new", "a", "1"]),
+        ({"a": [1]}, ["--brand-new", '{"a":[1]}']),
+    ],
+)
+def test_an_argument_that_no_catalogue_knows_renders_by_a_plain_rule(value: object, words: list[str]) -> None:
+    assert plain_words("brand_new", value) == words

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
 
 import pytest
 
-from sglang_fleet import catalog
-from sglang_fleet.catalog import Argument, Catalogue, UnknownVersion, catalogue, versions
+from sglang_fleet.catalog import (
+    Argument,
+    Catalogue,
+    UnknownVersion,
+    catalogue,
+    history,
+    nearest,
+    order,
+    versions,
+)
+from sglang_fleet.catalog.replaced import REPLACED
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +122,8 @@ def test_the_golden_spec_is_fine(pinned: Catalogue) -> None:
 def test_what_the_source_calls_deprecated_says_what_to_use(pinned: Catalogue) -> None:
     advice = found(pinned, "disable_cuda_graph").deprecated
     assert advice == "use --cuda-graph-backend-{decode,prefill}=disabled"
+    assert found(pinned, "disable_cuda_graph").advice == "use `cuda_graph_backend_{decode,prefill}: disabled`"
+    assert found(pinned, "tp_size").advice == ""
     assert found(pinned, "tp_size").deprecated is None
 
 
@@ -126,9 +138,109 @@ def test_an_unknown_version_names_those_there_are(version: str) -> None:
 
 
 def test_versions_are_in_the_order_of_release() -> None:
-    assert "0.5.23" in versions()
-    order = ["0.5.6", "0.5.6.post2", "0.5.9", "0.5.10"]
-    assert sorted(sorted(order), key=catalog._order) == order  # noqa: SLF001 - only this shows the order
+    assert versions() == tuple(sorted(versions(), key=order))
+    releases = ["0.5.6.dev1", "0.5.6rc1", "0.5.6", "0.5.6.post2", "0.5.9", "0.5.10", "0.6", "0.6.1"]
+    assert sorted(sorted(releases), key=order) == releases
+    assert order("0.6") == order("0.6.0")
+
+
+@pytest.mark.parametrize(
+    ("version", "other"),
+    [
+        ("0.5.9", "0.5.9"),
+        ("0.5.24", "0.5.23"),
+        ("0.6.0", "0.5.23"),
+        ("0.5.4", "0.5.5"),
+        ("0.5.7.post1", "0.5.7"),
+        ("0.5.23rc1", "0.5.22"),
+        ("0.5.22+cu130", "0.5.22"),
+    ],
+)
+def test_the_nearest_release_is_the_newest_that_is_not_newer(version: str, other: str) -> None:
+    assert nearest(version).version == other
+
+
+def test_every_release_since_0_5_5_is_there() -> None:
+    assert len(versions()) >= 29
+    assert versions()[0] == "0.5.5"
+
+
+@pytest.mark.parametrize("name", ["pp_async_batch_depth", "pp-async-batch-depth", "--pp-async-batch-depth"])
+def test_the_releases_that_accept_an_argument(name: str) -> None:
+    since = versions().index("0.5.7")
+    assert history(name) == versions()[since:]
+
+
+def test_aliases_have_a_history_of_their_own() -> None:
+    assert history("tensor_parallel_size") == history("tp_size") == versions()
+    assert history("enable_hicache")[0] == "0.5.23"
+    assert history("nobody") == ()
+
+
+@pytest.mark.parametrize("name", ["tp_size", "pp_size", "dp_size", "ep_size"])
+@pytest.mark.parametrize("version", ["0.5.5", "0.5.13", "0.5.14", "0.5.23"])
+def test_an_argument_keeps_its_own_name_over_the_releases(name: str, version: str) -> None:
+    argument = catalogue(version).find(name)
+    assert argument is not None
+    assert argument.name == name
+
+
+@pytest.mark.parametrize(
+    ("version", "name", "sentence"),
+    [
+        ("0.5.6.post2", "pp_async_batch_depth", "not in SGLang 0.5.6.post2 yet; there since 0.5.7"),
+        (
+            "0.5.23",
+            "cuda_graph_max_bs",
+            "gone from SGLang 0.5.23; 0.5.19 was the last with it; use `cuda_graph_max_bs_decode`",
+        ),
+        (
+            "0.5.23",
+            "disable_piecewise_cuda_graph",
+            "gone from SGLang 0.5.23; 0.5.19 was the last with it; use `cuda_graph_backend_prefill: disabled`",
+        ),
+        # 0.5.5 called neither deprecated.
+        ("0.5.6", "kt_amx_method", "gone from SGLang 0.5.6; 0.5.5 was the last with it; use `kt_method`"),
+        # What is said to use instead is gone as well, and has a successor, or none.
+        (
+            "0.5.23",
+            "piecewise_cuda_graph_compiler",
+            "gone from SGLang 0.5.23; 0.5.19 was the last with it; remove it: its backend, tc_piecewise, is gone too",
+        ),
+        ("0.5.23", "enforce_piecewise_cuda_graph", "gone from SGLang 0.5.23; 0.5.19 was the last with it"),
+        (
+            "0.5.23",
+            "prefill_round_robin_balance",
+            "gone from SGLang 0.5.23; 0.5.19 was the last with it; remove it: it has no effect",
+        ),
+        (
+            "0.5.10",
+            "hierarchical_sparse_attention_extra_config",
+            "not in SGLang 0.5.10; 0.5.9 was the last with it before 0.5.12",
+        ),
+    ],
+)
+def test_an_argument_of_other_releases_says_which(version: str, name: str, sentence: str) -> None:
+    assert catalogue(version).check(name, 1) == f"`{name}`: {sentence}"
+
+
+def test_an_argument_that_is_there_to_be_refused() -> None:
+    known = catalogue("0.5.19")
+    assert known.check("enable_expert_distribution_metrics", value=True) == (
+        "`enable_expert_distribution_metrics` is refused by SGLang;"
+        " use `expert_balancedness_report_mode` with one of: off, server_log, prometheus, both"
+    )
+    assert known.check("enable_expert_distribution_metrics", value=False) is None
+
+
+@pytest.mark.parametrize("name", list(REPLACED))
+def test_what_replaces_an_argument_is_there_when_it_is_gone(name: str) -> None:
+    last = versions().index(history(name)[-1])
+    following = catalogue(versions()[last + 1])
+    assert following.find(name) is None
+    for other in re.findall("`([a-z_0-9]+)`", REPLACED[name]):
+        assert following.find(other) is not None
+    assert REPLACED[name] in (following.check(name, 1) or "")
 
 
 def test_loading_is_fast() -> None:

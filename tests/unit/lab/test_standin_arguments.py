@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from lab.standins.sglang.package import arguments, config
-from sglang_fleet import catalog
-from sglang_fleet.catalog import catalogue
+from sglang_fleet.catalog.store import entries
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,9 +16,7 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def bundled(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a wheel the catalogue lies beside the module."""
-    source = catalog._DATA / f"{catalogue('0.5.23').version}.json"  # noqa: SLF001 - the file the build copies
-    entries = json.loads(source.read_bytes())["arguments"]
-    monkeypatch.setattr(arguments, "catalogue", lambda: entries)
+    monkeypatch.setattr(arguments, "catalogue", lambda: entries("0.5.23"))
 
 
 def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:

@@ -7,7 +7,6 @@ from sglang_fleet.spec import Loaded
 
 Write = Callable[..., Loaded]
 Wrong = Callable[..., Problem]
-ALONE = {"pp_size": 1, "pp_async_batch_depth": 0, "port": 30002, "model_path": "/m"}
 
 
 def keys(write: Write, text: str) -> list[tuple[str, str]]:
@@ -43,8 +42,8 @@ def test_more_gpus_needed_than_named(wrong: Wrong) -> None:
     assert wrong(services__k26__gpus=[0, 1]).message == "names 2 GPUs; tp_size 1 times pp_size 8 is 8"
 
 
-def test_depth_without_a_pipeline(wrong: Wrong) -> None:
-    assert wrong(services__k26__args__pp_size=1).key == "services.k26.args.pp_async_batch_depth"
+def test_what_only_does_nothing_is_no_error(write: Write) -> None:
+    assert not write(overrides={"services.k26.args.pp_size": 1}).problems
 
 
 def test_several_nodes_are_refused_for_now(wrong: Wrong) -> None:
@@ -75,7 +74,13 @@ def test_a_variable_is_set_once(write: Write) -> None:
         ("api_key", "x", "is a secret", "say where it is, in the service's secrets: {api_key: {env: NAME}}"),
         ("config", "x.yaml", "cannot be set here", "remove it, and write each argument as a key of its own"),
         ("served_model_name", "a:b", "holds ':', which SGLang refuses", "use another character"),
-        ("cuda_graph_max_bs", 8, "no such argument in SGLang 0.5.23", None),
+        (
+            "cuda_graph_max_bs",
+            8,
+            "gone from SGLang 0.5.23; 0.5.19 was the last with it",
+            "use cuda_graph_max_bs_decode",
+        ),
+        ("torchao_config", "int8wo", "gone from SGLang 0.5.23; 0.5.17 was the last with it", ""),
     ],
 )  # fmt: skip
 def test_arguments_are_those_of_the_release(
@@ -119,13 +124,19 @@ def test_a_file_of_the_operators_must_not_let_sglang_log_a_key(wrong: Wrong) -> 
     [
         ("is_embedding", True, "generate", "services.k26.health.probe"),
         ("is_embedding", True, "embedding", None),
+        ("is_embedding", True, "alive", None),
+        ("is_embedding", True, None, None),
+        ("encoder_only", True, "embedding", "services.k26.health.probe"),
         ("disaggregation_mode", "prefill", "generate", "services.k26.health.probe"),
+        ("disaggregation_mode", "prefill", "embedding", "services.k26.health.probe"),
         ("disaggregation_mode", "prefill", "alive", None),
+        ("disaggregation_mode", "prefill", None, None),
+        ("disaggregation_mode", "null", "generate", None),
         ("smg_grpc_mode", True, "alive", "services.k26.args.smg_grpc_mode"),
     ],
 )
 def test_the_gate_must_be_able_to_get_its_answer(
-    write: Write, setting: str, value: object, probe: str, key: str | None
+    write: Write, setting: str, value: object, probe: str | None, key: str | None
 ) -> None:
     overrides = {f"services.k26.args.{setting}": value, "services.k26.health.probe": probe}
     assert [problem.key for problem in write(overrides=overrides).problems] == ([key] if key else [])

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sglang_fleet.catalog import Catalogue
 from sglang_fleet.problems import Problem, render
 from sglang_fleet.spec import Deployment, Loaded, load
 
@@ -142,7 +143,7 @@ def test_a_host_may_run_nothing(write: Write) -> None:
         ({"services__k26__gpus": 8}, "expects a list, got 8", ""),
         ({"sglang__requirements": "locks/none.txt"}, "names a file that is not there", FOLDER),
         ({"sglang__requirements": "locks"}, "names a file that cannot be read", "name a"),
-        ({"sglang__version": "0.0.1"}, "no flag catalogue for SGLang 0.0.1; there is one for", ""),
+        ({"sglang__version": "0.5.6"}, "not in SGLang 0.5.6 yet; there since 0.5.7", ""),
         ({"rollout__on_failure": "none"}, "must be one of host, wave or all, got 'none'", ""),
     ],
 )  # fmt: skip
@@ -221,3 +222,94 @@ def test_no_setting_can_make_the_loader_fail(write: Write, overrides: dict[str, 
     assert bool(loaded.problems) != bool(loaded.deployments)
     text = render(loaded.problems)
     assert not re.search(r"pydantic|https?://|Error|validator|<class", text)
+
+
+@pytest.mark.parametrize(("version", "other"), [("0.5.24", "0.5.23"), ("0.6.0", "0.5.23"), ("0.5.4", "0.5.5")])
+def test_a_version_without_a_catalogue_is_a_warning(write: Write, version: str, other: str) -> None:
+    args = {"services.k26.args.pp_async_batch_depth": None, "services.k26.args.grammar_backend": None}
+    loaded = write(hosts=("h1", "h2"), overrides={"sglang.version": version, **args})
+    assert not loaded.problems
+    assert list(loaded.deployments) == ["h1", "h2"]
+    (warning,) = loaded.warnings
+    assert (warning.rule, warning.key, warning.hosts) == ("SGL002", "sglang.version", ("h1", "h2"))
+    assert warning.message == f"no flag catalogue for SGLang {version}; checked against {other}, the nearest"
+
+
+def test_a_known_version_has_no_warnings(write: Write) -> None:
+    assert write().warnings == []
+
+
+def test_what_the_nearest_catalogue_does_not_take_is_a_warning(write: Write, tmp_path: Path) -> None:
+    text = """
+sglang: {version: 0.5.24}
+services:
+  k26:
+    args:
+      pp_async_batch_dept: 8
+      zzzzzz: 1
+      cuda_graph_max_bs: 8
+      attention_backend: trition
+      chunked_prefill_size: many
+"""
+    loaded = write(hosts=("h1", "h2"), group_vars__prod=text)
+    assert not loaded.problems
+    assert loaded.deployments["h1"].services["k26"].args.ordered()[-1] == ("chunked_prefill_size", "many")
+    assert {warning.rule for warning in loaded.warnings if warning.key != "sglang.version"} == {"SGL003"}
+    assert [(warning.line, warning.message.partition(";")[0], warning.fix) for warning in loaded.warnings] == [
+        (2, "no flag catalogue for SGLang 0.5.24", ""),
+        (6, "no such argument in SGLang 0.5.23", "did you mean pp_async_batch_depth?"),
+        (7, "no such argument in SGLang 0.5.23", ""),
+        (8, "gone from SGLang 0.5.23", "use cuda_graph_max_bs_decode"),
+        (9, loaded.warnings[4].message.partition(";")[0], ""),
+        (10, "expects a whole number, got 'many' (so it is in SGLang 0.5.23)", ""),
+    ]
+    assert loaded.warnings[4].message.endswith("got 'trition' (so it is in SGLang 0.5.23)")
+    assert "group_vars/prod.yml:6  services.k26.args.pp_async_batch_dept" in render(
+        loaded.warnings, relative_to=tmp_path
+    )
+
+
+def test_what_is_wrong_whatever_the_version_stays_an_error(write: Write) -> None:
+    text = "{sglang: {version: 0.5.24}, services: {k26: {args: {tensor_parallel_size: 8, port: 0}}}}"
+    loaded = write(host_vars__h1=text)
+    assert [problem.key for problem in loaded.problems] == [
+        "services.k26.args.port",
+        "services.k26.args.tensor_parallel_size",
+    ]
+    assert [warning.rule for warning in loaded.warnings] == ["SGL002"]
+    assert not loaded.deployments
+
+
+def test_a_typed_setting_of_a_later_release_is_an_error(write: Write) -> None:
+    (problem,) = write(overrides={"sglang.version": "0.5.6.post2"}).problems
+    assert problem.key == "services.k26.args.pp_async_batch_depth"
+    assert problem.message == "not in SGLang 0.5.6.post2 yet; there since 0.5.7"
+
+
+def test_another_name_of_a_typed_setting_is_one_in_every_release(write: Write) -> None:
+    overrides = {"sglang.version": "0.5.9", "services.k26.args.tensor_parallel_size": 8}
+    (problem,) = write(overrides=overrides).problems
+    assert (problem.message, problem.fix) == ("is another name of tp_size", "write tp_size")
+
+
+def test_a_secret_argument_of_a_later_release(write: Write) -> None:
+    secret = {"services.k26.secrets.admin_api_key": {"env": "X"}}
+    old = {"sglang.version": "0.5.7", **secret}
+    (problem,) = write(overrides=old).problems
+    assert problem.key == "services.k26.secrets.admin_api_key"
+    assert problem.message == "not in SGLang 0.5.7 yet; there since 0.5.8"
+    older = {"sglang.version": "0.5.4", **secret, "services.k26.args.pp_async_batch_depth": None}
+    assert {(warning.rule, warning.key) for warning in write(overrides=older).warnings} == {
+        ("SGL002", "sglang.version"),
+        ("SGL003", "services.k26.secrets.admin_api_key"),
+    }
+
+
+def test_a_catalogue_of_ones_own(write: Write, tmp_path: Path) -> None:
+    write()
+
+    def none(version: str) -> Catalogue:
+        raise LookupError(f"no {version} here")
+
+    loaded = load(folder=tmp_path, hosts={"h1": []}, overrides={}, catalogue=none)
+    assert [(problem.key, problem.message) for problem in loaded.problems] == [("sglang.version", "no 0.5.23 here")]

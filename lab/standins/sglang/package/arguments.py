@@ -56,14 +56,14 @@ def parser(entries: list[Entry]) -> argparse.ArgumentParser:
         settings["default"] = entry.get("default")
         kind = entry.get("kind", "str")
         if kind == "flag":
-            settings["action"] = "store_true"
+            settings.update(action="store_const", const=entry.get("const", True))
         elif kind == "switch":
             settings["action"] = argparse.BooleanOptionalAction
         else:
             settings.update(type=TYPES[kind], choices=entry.get("choices"), nargs=entry.get("nargs"))
             settings["required"] = entry.get("required", False)
             if entry.get("nargs") == "?":
-                settings["const"] = ""
+                settings["const"] = entry.get("const")
         result.add_argument(*flags, **settings)
     return result
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
+
+from tools.catalogue import known_code
+from tools.catalogue.modules import Member, Module, UnresolvedError, bind, changed
 
 if TYPE_CHECKING:
     import zipfile
@@ -33,38 +35,6 @@ _COLLECTIONS: dict[str, Callable[[Iterable[object]], object]] = {
 }
 
 
-class UnresolvedError(Exception):
-    """An expression whose value the source does not spell out."""
-
-
-@dataclass(frozen=True)
-class Member:
-    """One member of an enumeration: only its name and value matter here."""
-
-    name: str
-    value: object
-
-
-@dataclass(frozen=True)
-class Module:
-    """One file of the wheel: its tree and what its top level binds to a name."""
-
-    path: str
-    tree: ast.Module
-    bound: dict[str, ast.stmt] = field(default_factory=dict)
-
-
-def _bind(statements: list[ast.stmt], bound: dict[str, ast.stmt]) -> None:
-    for statement in statements:
-        match statement:
-            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
-                bound[name] = statement
-            case ast.ClassDef(name=name) | ast.FunctionDef(name=name):
-                bound[name] = statement
-            case ast.ImportFrom(names=names):
-                bound.update({alias.asname or alias.name: statement for alias in names})
-
-
 class Sources:
     """The Python files of one wheel, and the values their expressions have."""
 
@@ -80,8 +50,9 @@ class Sources:
     def _module(self, path: str) -> Module:
         if path not in self._names:
             raise UnresolvedError(path)
-        module = Module(path, ast.parse(self._wheel.read(path)))
-        _bind(module.tree.body, module.bound)
+        tree = ast.parse(self._wheel.read(path))
+        module = Module(path, tree, changed=frozenset(changed(tree)))
+        bind(module.tree.body, module.bound)
         return module
 
     def _imported(self, statement: ast.ImportFrom, name: str) -> tuple[Module, str]:
@@ -98,6 +69,8 @@ class Sources:
             statement = module.bound.get(name)
             if statement is None:
                 raise UnresolvedError(f"{module.path}: {name}")
+            if name in module.changed:
+                raise UnresolvedError(f"{module.path}: {name}, which gets its value in several steps")
             if not isinstance(statement, ast.ImportFrom):
                 return module, statement
             module, name = self._imported(statement, name)
@@ -133,6 +106,8 @@ class Sources:
             case ast.Dict(keys=keys):
                 # Only the names matter: the values of these tables are classes.
                 return [self.value(key, module, scope) for key in keys if key is not None]
+            case ast.Subscript(value=source, slice=ast.Constant(value=int() as index)):
+                return self._list(source, module, scope)[index]
             case ast.BinOp(left=left, op=symbol, right=right) if type(symbol) in _OPERATORS:
                 sides = (self.value(left, module, scope), self.value(right, module, scope))
                 return _OPERATORS[type(symbol)](*sides)
@@ -181,7 +156,7 @@ class Sources:
         if not isinstance(statement, ast.ClassDef):
             raise UnresolvedError(owner.id)
         bound: dict[str, ast.stmt] = {}
-        _bind(statement.body, bound)
+        bind(statement.body, bound)
         match bound.get(attribute):
             case ast.Assign(value=expression) | ast.AnnAssign(value=ast.expr() as expression):
                 constants = {name: item.value for name, item in bound.items() if isinstance(item, ast.Assign)}
@@ -195,11 +170,18 @@ class Sources:
             case ast.Call(func=ast.Attribute(value=table, attr="keys"), args=[]):
                 return self.value(table, module, scope)
             case ast.Call(func=ast.Name(id="field") | ast.Attribute(attr="field"), keywords=keywords):
-                for keyword in keywords:
-                    if keyword.arg == "default_factory" and ast.unparse(keyword.value) == "list":
-                        return []
+                return self._made_by(keywords, node, module, scope)
             case ast.Call(func=ast.Name(id=name), args=[], keywords=[]):
                 return self._returned(name, module)
+        raise UnresolvedError(ast.unparse(node))
+
+    def _made_by(self, keywords: list[ast.keyword], node: ast.Call, module: Module, scope: Scope) -> object:
+        """The default of a dataclass field that is made anew for each object."""
+        match keywords:
+            case [ast.keyword(arg="default_factory", value=ast.Name(id="list"))]:
+                return []
+            case [ast.keyword(arg="default_factory", value=ast.Lambda(body=body))]:
+                return self.value(body, module, scope)
         raise UnresolvedError(ast.unparse(node))
 
     def _returned(self, name: str, module: Module) -> object:
@@ -207,8 +189,10 @@ class Sources:
         home, statement = self.find(module, name)
         if not isinstance(statement, ast.FunctionDef) or not isinstance(statement.body[-1], ast.Return):
             raise UnresolvedError(name)
+        if not all(isinstance(step, ast.ImportFrom) for step in statement.body[:-1]):
+            known_code.require(statement, home.path)
         inside = Module(home.path, home.tree, dict(home.bound))
-        _bind(statement.body, inside.bound)
+        bind(statement.body, inside.bound)
         expression = statement.body[-1].value
         if expression is None:
             raise UnresolvedError(name)
@@ -219,6 +203,6 @@ def _members(statement: ast.ClassDef) -> list[object]:
     if not any("Enum" in ast.unparse(base) for base in statement.bases):
         raise UnresolvedError(statement.name)
     bound: dict[str, ast.stmt] = {}
-    _bind(statement.body, bound)
+    bind(statement.body, bound)
     pairs = [(name, item.value) for name, item in bound.items() if isinstance(item, ast.Assign)]
     return [Member(name, value.value if isinstance(value, ast.Constant) else None) for name, value in pairs]
