@@ -6,7 +6,7 @@ from pyinfra.api import deploy
 from roles.fleet import Fleet
 from roles.installer import UV
 from roles.steps import host_step
-from roles.wanted import requirements_text
+from sglang_fleet.addresses import requirements_text
 from sglang_fleet.rollout import Wave
 
 DEADLINE_SECONDS = 3600

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sglang_fleet.addresses import cuda_home, venv_id
 from sglang_fleet.problems import Problem
-from sglang_fleet.release import Release, cuda_wheels_home, make_release, venv_identity
+from sglang_fleet.release import Release, make_release
 from sglang_fleet.render import STATE
 from sglang_fleet.secret_values import SecretUnavailable, fingerprint, read_secret
 from sglang_fleet.spec import Deployment, Loaded, SecretSource, is_argument
@@ -57,19 +58,6 @@ def want(loaded: Loaded, *, folder: Path) -> Wanted:
     )
 
 
-def requirements_text(folder: Path, path: str) -> str:
-    """A lock file's text; the spec has checked that it is there."""
-    return (folder / path).read_text(encoding="utf-8")
-
-
-def cuda_home(folder: Path, deployment: Deployment) -> str:
-    """Where the toolkit stands on the host: a versioned path, whatever its source."""
-    cuda = deployment.cuda
-    if cuda.source == "wheels" and cuda.requirements is not None:
-        return cuda_wheels_home(requirements_text(folder, cuda.requirements))[1]
-    return cuda.home_path
-
-
 @dataclass(slots=True)
 class _Made:
     """What one spec, which many hosts may share, comes to."""
@@ -102,8 +90,7 @@ class _Values:
 
 def _make(folder: Path, deployment: Deployment, values: _Values) -> _Made:
     made = _Made()
-    sglang = deployment.sglang
-    venv_id = venv_identity(requirements=requirements_text(folder, sglang.requirements), python=sglang.python)
+    venv = venv_id(folder, deployment)
     for name, service in deployment.services.items():
         secrets: dict[str, str] = {}
         for key, source in service.secrets.items():
@@ -115,8 +102,8 @@ def _make(folder: Path, deployment: Deployment, values: _Values) -> _Made:
         made.releases += (
             make_release(
                 service=service,
-                version=sglang.version,
-                venv_id=venv_id,
+                version=deployment.sglang.version,
+                venv_id=venv,
                 cuda_home=cuda_home(folder, deployment),
                 secrets=secrets,
                 fingerprints={key: fingerprint(key, value) for key, value in secrets.items()},

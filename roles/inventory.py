@@ -1,0 +1,157 @@
+"""An inventory as pyinfra reads it, without a run and without a connection."""
+
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import chdir, contextmanager, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from gevent import monkey
+from pyinfra import logger
+from pyinfra.api import Config, State
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.context import ctx_config, ctx_inventory, ctx_state
+
+
+class InventoryUnusable(Exception):  # noqa: N818  # what is wrong is the operator's inventory, not this program
+    """The inventory is not there, has an error, or names no host; the message says where and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """What an inventory holds.
+
+    Attributes:
+        hosts: the groups of each host, in the inventory's order.
+        groups: every group, also one without hosts.
+        overrides: pyinfra's `--data`, parsed as pyinfra parses it.
+        notes: what pyinfra warned of while it read.
+    """
+
+    hosts: Mapping[str, Sequence[str]]
+    groups: Sequence[str]
+    overrides: Mapping[str, object]
+    notes: tuple[str, ...] = ()
+
+
+def read_inventory(inventory: str, *, folder: Path, data: Sequence[str] = ()) -> Hosts:
+    """The hosts of an inventory, as `pyinfra INVENTORY` finds them in the deployment folder.
+
+    An inventory file is a Python program: it is executed, as pyinfra would execute it.
+
+    Args:
+        inventory: a file, found from the current folder; or `host1,host2`, `@connector`, an attribute of a module.
+        folder: the deployment folder.
+        data: overrides, each `KEY=VALUE`.
+
+    Raises:
+        InventoryUnusable: the inventory is not there, has an error, or names no host.
+    """
+    files, values = _pyinfras_own()
+    is_file = Path(inventory).exists()
+    if not is_file and _looks_like_a_file(inventory):
+        raise InventoryUnusable(f"{inventory} is not there{_neighbours(Path(inventory))}")
+    overrides = {key: values.parse_cli_arg(value) for key, _, value in (text.partition("=") for text in data)}
+    name = os.path.relpath(inventory, folder) if is_file else inventory
+    values.PYTHON_CODES.pop(name, None)  # perhaps of a file with this name in another folder
+    with _warnings() as notes, _as_in_a_run(folder):
+        try:
+            found = files.make_inventory(name, override_data=overrides, cwd=str(folder))
+        except (Exception, SystemExit) as error:
+            raise InventoryUnusable(_where_and_why(error, inventory=name, folder=folder)) from error
+    if not len(found):
+        raise InventoryUnusable(notes[-1] if notes else f"{inventory} names no host")
+    return Hosts({host.name: host.groups for host in found}, list(found.groups), overrides, tuple(notes))
+
+
+def _pyinfras_own() -> tuple[ModuleType, ModuleType]:
+    """Those of pyinfra's modules that read inventories and `--data`.
+
+    Its command line replaces half of the standard library for its greenlets as soon as it is imported. Only
+    connections need that, so it is kept from it: a process that merely reads stays as it was.
+    """
+    replace_all = monkey.patch_all
+    monkey.patch_all = lambda: None
+    try:
+        from pyinfra_cli import inventory, util  # noqa: PLC0415  # see above
+    finally:
+        monkey.patch_all = replace_all
+    return inventory, util
+
+
+@contextmanager
+def _as_in_a_run(folder: Path) -> Iterator[None]:
+    """What an inventory finds around it in a run; what it prints is kept out of our results."""
+    contexts = {ctx_state: State(), ctx_config: Config(), ctx_inventory: None}
+    before = {context: context.get() for context in contexts}
+    path, writes = list(sys.path), sys.dont_write_bytecode
+    for context, value in contexts.items():
+        context.set(value)
+    sys.path.append(str(folder))
+    sys.dont_write_bytecode = True
+    try:
+        with chdir(folder), redirect_stdout(sys.stderr):
+            yield
+    finally:
+        sys.path[:], sys.dont_write_bytecode = path, writes
+        for context, value in before.items():
+            context.set(value)
+
+
+@contextmanager
+def _warnings() -> Iterator[list[str]]:
+    """Collect what pyinfra warns of, which it would print in its own style."""
+    notes: list[str] = []
+    collector = logging.Handler(logging.WARNING)
+    collector.emit = lambda record: notes.append(record.getMessage())  # type: ignore[method-assign]  # as meant
+    propagates, logger.propagate = logger.propagate, False
+    logger.addHandler(collector)
+    try:
+        yield notes
+    finally:
+        logger.removeHandler(collector)
+        logger.propagate = propagates
+
+
+def _looks_like_a_file(inventory: str) -> bool:
+    """Whether a file was meant, so that nobody asks the network for a host of that name."""
+    return ("/" in inventory or inventory.endswith(".py")) and not {"@", ",", ":"} & set(inventory)
+
+
+def _neighbours(inventory: Path) -> str:
+    others = sorted(str(file) for file in inventory.parent.glob("*.py"))
+    return f"; there is {', '.join(others)}" if others else ""
+
+
+def _where_and_why(error: BaseException, *, inventory: str, folder: Path) -> str:
+    """What an operator needs of an exception: the line of their own file that led to it, and what it says."""
+    cause = getattr(error, "exception", error)  # pyinfra wraps what its users' files raise
+    if isinstance(cause, SyntaxError):
+        return f"{_shown(cause.filename or inventory, folder)}:{cause.lineno}: {cause.msg}"
+    own = [
+        frame
+        for frame in traceback.extract_tb(cause.__traceback__)
+        if frame.filename == inventory or _is_inside(frame.filename, folder)
+    ]
+    said = str(cause) or "it ends itself"
+    if not isinstance(cause, (PyinfraError, SystemExit)):
+        said = f"{type(cause).__name__}: {said}"
+    if own:
+        return f"{_shown(own[-1].filename, folder)}:{own[-1].lineno}: {said}"
+    if isinstance(cause, (PyinfraError, OSError)):
+        return f"{inventory}: {said}"
+    return f"{inventory}: pyinfra cannot use it ({said}); a host is a name, or a name with settings: (name, {{...}})"
+
+
+def _is_inside(file: str, folder: Path) -> bool:
+    path = folder / file
+    return path.is_file() and path.is_relative_to(folder) and "site-packages" not in path.parts
+
+
+def _shown(file: str, folder: Path) -> str:
+    path = Path(file)
+    return str(path.relative_to(folder) if path.is_relative_to(folder) else path)

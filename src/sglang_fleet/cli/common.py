@@ -1,0 +1,164 @@
+"""What the commands share: the settings of an inventory's hosts, output, exit statuses.
+
+Results go to standard output, everything else to standard error. The exit status is 0 when all is well or there are
+only warnings, 1 for errors, and 2, which is click's own, for a command line that makes no sense.
+"""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from sglang_fleet.problems import Problem
+    from sglang_fleet.spec import Loaded
+
+CLEAN = 0
+ERRORS = 1
+_SETTINGS_FOLDERS = ("group_vars", "host_vars")
+_WIDTH = 80
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+data_option = click.option(
+    "--data", multiple=True, metavar="KEY=VALUE", help="Override a setting, as pyinfra's --data does; repeatable."
+)
+inventory_argument = click.argument("inventory", required=True, type=click.Path())
+optional_inventory_argument = click.argument("inventory", required=False, type=click.Path())
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help: lines that can be typed as they are. For `click.command(epilog=...)`."""
+    keep_lines = "\b"  # click's mark
+    return "\n".join([keep_lines, "Examples:" if len(lines) > 1 else "Example:", *(f"  {line}" for line in lines)])
+
+
+class Failed(click.ClickException):
+    """Something an operator can put right; shown as it is, on standard error, with exit status 1."""
+
+    exit_code = ERRORS
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Say it."""
+        click.echo(self.message, file=file, err=file is None)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What an inventory and the settings beside it say.
+
+    Attributes:
+        inventory: as it was named, or found.
+        folder: the deployment folder, which holds `group_vars/`; paths in settings start here.
+        hosts: the groups of each host, in the inventory's order.
+        loaded: the specs and everything that is wrong; the caller decides which problems concern it.
+        notes: what pyinfra says about the inventory, one sentence each; see `show_notes`.
+    """
+
+    inventory: str
+    folder: Path
+    hosts: Mapping[str, Sequence[str]]
+    loaded: Loaded
+    notes: tuple[str, ...] = ()
+
+
+def load_settings(inventory: str | None, *, data: Sequence[str] = ()) -> Settings:
+    """The settings of all hosts of an inventory, as a deploy would read them; no connection is made.
+
+    Args:
+        inventory: what pyinfra takes: a file, `host1,host2`, `@local`. None: the only file in `inventory/`.
+        data: overrides as `KEY=VALUE`, like pyinfra's `--data`.
+
+    Raises:
+        Failed: the inventory cannot be used.
+        click.UsageError: none was named and there is not exactly one; or an override has no `=`.
+    """
+    from roles.inventory import InventoryUnusable, read_inventory  # noqa: PLC0415  # pyinfra takes its time
+    from sglang_fleet.spec import load  # noqa: PLC0415  # so does pydantic
+
+    for override in data:
+        if "=" not in override:
+            raise click.UsageError(f"--data {override}: write it as KEY=VALUE.")
+    named = inventory or _only_inventory()
+    folder = _deployment_folder(named)
+    try:
+        found = read_inventory(named, folder=folder, data=data)
+    except InventoryUnusable as error:
+        raise Failed(str(error)) from None
+    loaded = load(
+        folder=folder,
+        hosts=found.hosts,
+        overrides=found.overrides,
+        known_hosts=list(found.hosts),
+        known_groups=found.groups,
+    )
+    return Settings(named, folder, found.hosts, loaded, found.notes)
+
+
+def _only_inventory() -> str:
+    files = sorted(str(file) for file in Path("inventory").glob("*.py") if not file.name.startswith(("_", ".")))
+    if len(files) == 1:
+        return files[0]
+    if files:
+        raise click.UsageError(f"Which inventory? There are {', '.join(files)}.")
+    raise click.UsageError("Name an inventory: there is none in inventory/ here.")
+
+
+def _deployment_folder(inventory: str) -> Path:
+    """The current folder, as for pyinfra; or else the nearest above the inventory that holds settings."""
+    here = Path.cwd()
+    above = Path(inventory).absolute().parents if "/" in inventory or Path(inventory).exists() else ()
+    for folder in (here, *above):
+        if any((folder / name).is_dir() for name in _SETTINGS_FOLDERS):
+            return folder
+    raise Failed(f"{here} has no group_vars/: run in the deployment folder. `sglang-fleet init DIR` makes one.")
+
+
+def show_notes(settings: Settings) -> None:
+    """Say, on standard error, what is no error: settings that belong to nobody, and pyinfra's own notes."""
+    for note in settings.notes:
+        warn(note)
+    for path in settings.loaded.strays:
+        inside = path.relative_to(settings.folder) if path.is_relative_to(settings.folder) else path
+        warn(f"{inside} belongs to nobody in this inventory")
+
+
+def warn(sentence: str) -> None:
+    """One note on standard error."""
+    click.echo(wrapped(f"note: {sentence}"), err=True)
+
+
+def show_problems(problems: Iterable[Problem]) -> None:
+    """Problems on standard error, a paragraph each."""
+    from sglang_fleet.problems import render  # noqa: PLC0415  # nothing to show, nothing to read
+
+    click.echo(render(problems), err=True)
+
+
+def problem_json(problem: Problem) -> dict[str, object]:
+    """A problem as it stands in `--json`: the file as it was found, the line from 1."""
+    return {
+        "file": str(problem.file) if problem.file else None,
+        "line": problem.line,
+        "key": problem.key,
+        "message": problem.message,
+        "fix": problem.fix,
+        "hosts": list(problem.hosts),
+        "source": problem.source,
+    }
+
+
+def write_json(value: object) -> None:
+    """A result on standard output, as JSON."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def wrapped(text: str) -> str:
+    """A text of 80 columns; words such as paths stay whole."""
+    return textwrap.fill(text, width=_WIDTH, break_long_words=False, break_on_hyphens=False)

@@ -1,0 +1,117 @@
+"""`sglang-fleet render`: the exact files of a service, without a connection and without a secret."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+import click
+
+from sglang_fleet.cli.common import (
+    ERRORS,
+    Failed,
+    Settings,
+    data_option,
+    examples,
+    inventory_argument,
+    json_option,
+    load_settings,
+    problem_json,
+    show_notes,
+    show_problems,
+    wrapped,
+    write_json,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from sglang_fleet.preview import Preview
+
+
+@click.command(
+    "render",
+    epilog=examples(
+        "sglang-fleet render inventory/prod.py gpu-1.example.net",
+        "sglang-fleet render inventory/prod.py gpu-1.example.net k26 --json",
+    ),
+)
+@inventory_argument
+@click.argument("host")
+@click.argument("service", required=False)
+@data_option
+@json_option
+def command(inventory: str, host: str, service: str | None, data: Sequence[str], *, as_json: bool) -> None:
+    """Show the files that a deploy would write for HOST.
+
+    The unit, the environment and the rest, of all services or only SERVICE. No connection is made and no secret is
+    read: each stands as •••, and a release whose id depends on one is called <release>.
+    """
+    settings = load_settings(inventory, data=data)
+    show_notes(settings)
+    _known(host, settings.hosts, what="host", where=settings.inventory)
+    _refuse_problems(settings, host, as_json=as_json)
+    previews = _previews(settings, host, service)
+    if as_json:
+        write_json({"host": host, "services": [_json(preview) for preview in previews]})
+    else:
+        click.echo("\n".join(_text(preview, host) for preview in previews), nl=False)
+
+
+def _refuse_problems(settings: Settings, host: str, *, as_json: bool) -> None:
+    problems = [problem for problem in settings.loaded.problems if host in problem.hosts or not problem.hosts]
+    if problems:
+        show_problems(problems)
+        if as_json:
+            write_json({"host": host, "problems": [problem_json(problem) for problem in problems]})
+        raise SystemExit(ERRORS)
+
+
+def _previews(settings: Settings, host: str, service: str | None) -> list[Preview]:
+    from sglang_fleet.preview import preview  # noqa: PLC0415  # --help needs no template engine
+
+    deployment = settings.loaded.deployments[host]
+    if service is not None:
+        _known(service, deployment.services, what="service", where=host)
+    if not deployment.services:
+        raise Failed(f"the settings give {host} no service")
+    return [
+        preview(one, deployment=deployment, folder=settings.folder)
+        for name, one in deployment.services.items()
+        if service in (None, name)
+    ]
+
+
+def _known(name: str, names: Collection[str], *, what: str, where: str) -> None:
+    if name in names:
+        return
+    near = difflib.get_close_matches(name, names, n=3)
+    near = [other for other in names if other in near]  # in their own order
+    shown = f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(list(names)[:8]) or 'none'}"
+    if not near and len(names) > 8:  # noqa: PLR2004  # as many as one line holds
+        shown += f" and {len(names) - 8} more"
+    raise Failed(wrapped(f"{where} has no {what} {name!r}: {shown}"))
+
+
+def _text(preview: Preview, host: str) -> str:
+    from sglang_fleet.preview import UNKNOWN_RELEASE  # noqa: PLC0415  # as above
+
+    release = preview.release or f"{UNKNOWN_RELEASE}: its id depends on secrets, none of which is read"
+    parts = [f"# {preview.service} on {host}, release {release}\n"]
+    for file in preview.files:
+        name = f"unit {preview.unit_name}" if file.name == "unit" else file.name
+        owner = "" if file.owner == "root" else f", {file.owner}"
+        parts.append(f"# {name} ({file.mode}{owner})\n{file.text}")
+    return "\n".join(parts)
+
+
+def _json(preview: Preview) -> dict[str, object]:
+    return {
+        "service": preview.service,
+        "unit_name": preview.unit_name,
+        "release": preview.release,
+        "argv": list(preview.argv),
+        "files": [
+            {"name": file.name, "mode": file.mode, "owner": file.owner, "text": file.text} for file in preview.files
+        ],
+    }
