@@ -1,0 +1,199 @@
+"""`sglang-fleet lint`: what is wrong with the settings, and what is known to go wrong with such."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from sglang_fleet.cli.common import (
+    CLEAN,
+    ERRORS,
+    Failed,
+    Settings,
+    data_option,
+    examples,
+    json_option,
+    load_settings,
+    optional_inventory_argument,
+    warn,
+    write_json,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sglang_fleet.lint.fixing import Fixes
+    from sglang_fleet.lint.run import Finding
+    from sglang_fleet.models import ModelFacts
+    from sglang_fleet.spec import Service
+
+SETTINGS_CANNOT_BE_USED = "SGL001"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What to show.
+
+    Attributes:
+        rules: ids; empty: all.
+        severity: the least grave.
+        waived: whether waived findings, too.
+    """
+
+    rules: tuple[str, ...] = ()
+    severity: str = "note"
+    waived: bool = False
+
+    def takes(self, finding: Finding) -> bool:
+        """Whether to show a finding. Settings that cannot be used always count: nothing else was judged then."""
+        from sglang_fleet.lint.run import SEVERITIES  # noqa: PLC0415  # --help need not wait for the rules
+
+        if finding.rule == SETTINGS_CANNOT_BE_USED:
+            return True
+        graver = list(SEVERITIES)
+        grave = graver.index(finding.severity) <= [str(name) for name in graver].index(self.severity)
+        return grave and (not self.rules or finding.rule in self.rules)
+
+
+def _rules(_context: click.Context, _option: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    if not names:
+        return ()
+    from sglang_fleet.lint.register import by_id, near  # noqa: PLC0415  # --help need not wait for the rules
+
+    for name in names:
+        if by_id(name) is None:
+            meant = near(name)
+            hint = f"Did you mean {' or '.join(meant)}?" if meant else "`sglang-fleet explain` lists them."
+            raise click.BadParameter(f"there is no rule {name}. {hint}")
+    return tuple(name.upper() for name in names)
+
+
+@click.command(
+    "lint",
+    epilog=examples(
+        "sglang-fleet lint inventory/prod.py",
+        "sglang-fleet lint inventory/prod.py --severity warning",
+        "sglang-fleet lint inventory/prod.py --diff",
+        "sglang-fleet lint inventory/prod.py --fix",
+    ),
+)
+@optional_inventory_argument
+@data_option
+@click.option("--rule", "rules", multiple=True, metavar="ID", callback=_rules, help="Only this rule; repeatable.")
+@click.option(
+    "--severity",
+    type=click.Choice(["error", "warning", "note"]),
+    default="note",
+    help="Only findings this grave, or graver.",
+)
+@click.option("--waived", is_flag=True, help="Show waived findings, too.")
+@click.option("--diff", is_flag=True, help="Show what --fix would change in the YAML; without --fix, change nothing.")
+@click.option("--fix", is_flag=True, help="Put right what is safe to: a server does the same afterwards, or as meant.")
+@click.option("--unsafe-fixes", is_flag=True, help="With --fix or --diff: also what changes how a server runs.")
+@json_option
+def command(  # noqa: PLR0913  # one for each option
+    inventory: str | None,
+    data: tuple[str, ...],
+    rules: tuple[str, ...],
+    severity: str,
+    *,
+    waived: bool,
+    diff: bool,
+    fix: bool,
+    unsafe_fixes: bool,
+    as_json: bool,
+) -> None:
+    """Judge the settings of an inventory's hosts, without a connection.
+
+    Without INVENTORY the only file in inventory/ is taken. Each finding has a rule: `sglang-fleet explain SGL201` says
+    why. To keep a setting as it is, write the rule and the reason beside it or above it: `# waive SGL201: REASON`.
+
+    Ends with 1 when there are errors that are not waived, else with 0.
+    """
+    from sglang_fleet.cli import lint_text  # noqa: PLC0415  # --help need not wait for the rules
+
+    if unsafe_fixes and not (fix or diff):
+        raise click.UsageError("--unsafe-fixes goes with --fix or --diff.")
+    selection = Selection(rules, severity, waived)
+    settings, findings = _judged(inventory, data, selection)
+    for note in settings.notes:
+        warn(note)
+    made = _fixes(findings, settings, unsafe=unsafe_fixes) if fix or diff else None
+    report = lint_text.Report(settings.folder, len(settings.hosts), findings, waived, fix=fix)
+    if made is not None and diff:
+        report.diff = lint_text.diffs(made, folder=settings.folder)
+    if made is not None and fix:
+        report.fixed, report.refused = _written(made)
+        report.shared = _other_inventories(settings) if report.fixed else ()
+        report.findings = _judged(inventory, data, selection)[1]
+    elif made is not None:
+        report.would_fix, report.refused = made.fixed, made.refused
+    if as_json:
+        write_json(report.as_json())
+    else:
+        report.show()
+    click.get_current_context().exit(ERRORS if report.has_errors else CLEAN)
+
+
+def _judged(inventory: str | None, data: Sequence[str], selection: Selection) -> tuple[Settings, list[Finding]]:
+    """The settings, and the findings to show, waived ones among them."""
+    from sglang_fleet.lint.run import lint  # noqa: PLC0415  # --help need not wait for the rules
+
+    settings = load_settings(inventory, data=data)
+    found = lint(settings.loaded, model=_local_model(), complete=_complete(settings, overridden=bool(data)))
+    return settings, [finding for finding in found if selection.takes(finding)]
+
+
+def _local_model() -> Callable[[Service], ModelFacts | None]:
+    """What is known of a service's model: nothing, unless its folder is on this machine as well."""
+    from sglang_fleet.models import ModelUnreadable, read_facts  # noqa: PLC0415  # --help need not wait for it
+
+    @cache
+    def facts(folder: Path) -> ModelFacts | None:
+        try:
+            return read_facts(folder) if folder.is_dir() else None
+        except (ModelUnreadable, OSError):
+            return None
+
+    return lambda service: facts(Path(service.args.model_path))
+
+
+def _complete(settings: Settings, *, overridden: bool) -> Callable[[Path], bool]:
+    """Whether all hosts that read a file were judged, as the file has it: then an idle waiver is known to be idle."""
+    known = Path(settings.inventory).is_file() and not overridden
+    alone = known and not _other_inventories(settings)
+    own = settings.folder / "host_vars"
+    return lambda file: alone or (known and file.is_relative_to(own))
+
+
+def _other_inventories(settings: Settings) -> tuple[Path, ...]:
+    """The inventories beside this one, whose hosts read the same group_vars."""
+    this = Path(settings.inventory)
+    if not this.is_file():
+        return ()
+    beside = sorted(file for file in this.parent.glob("*.py") if not file.name.startswith(("_", ".")))
+    return tuple(file for file in beside if not file.samefile(this))
+
+
+def _fixes(findings: Sequence[Finding], settings: Settings, *, unsafe: bool) -> Fixes:
+    from sglang_fleet.lint.fixing import fixes  # noqa: PLC0415  # a mere lint need not wait for it
+
+    return fixes(findings, settings.loaded, unsafe=unsafe)
+
+
+def _written(made: Fixes) -> tuple[tuple[Finding, ...], tuple[tuple[Finding, str], ...]]:
+    """Write the files; what was fixed, and what was not and why."""
+    from sglang_fleet.lint.writing import ChangedMeanwhileError, write  # noqa: PLC0415  # as above
+
+    for file, change in made.changes.items():
+        try:
+            write(file, change)
+        except ChangedMeanwhileError:
+            raise Failed(f"{file} has changed meanwhile: run again.") from None
+        except OSError as error:
+            raise Failed(f"{file} cannot be written: {(error.strerror or str(error)).lower()}.") from None
+    return made.fixed, made.refused

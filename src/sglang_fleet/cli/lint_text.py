@@ -1,0 +1,172 @@
+"""The findings of `sglang-fleet lint` for people and for programs."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import click
+
+from sglang_fleet.cli.common import problem_json, warn
+from sglang_fleet.cli.common import wrapped as in_columns
+from sglang_fleet.lint.fixing import can_be_fixed
+from sglang_fleet.lint.run import SEVERITIES
+from sglang_fleet.lint.writing import diff
+from sglang_fleet.problems import paragraph, place, wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from sglang_fleet.lint.fixing import Fixes
+    from sglang_fleet.lint.run import Finding
+
+_HOSTS_NAMED = 3
+_COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
+
+
+@dataclass(slots=True)
+class Report:
+    """All that a run has to say.
+
+    Attributes:
+        folder: the deployment folder; the names of files start there.
+        hosts: how many hosts the inventory has.
+        findings: those to show, and the waived ones.
+        waived: whether to show these, too.
+        diff: what --fix would change, or has changed; None: not asked for.
+        fix: whether the files were changed.
+        fixed: findings that --fix has put right.
+        would_fix: those that it would.
+        refused: those that it could not, and why.
+        shared: other inventories whose hosts read the changed files.
+    """
+
+    folder: Path
+    hosts: int
+    findings: Sequence[Finding]
+    waived: bool
+    diff: str | None = None
+    fix: bool = False
+    fixed: Sequence[Finding] = ()
+    would_fix: Sequence[Finding] = ()
+    refused: Sequence[tuple[Finding, str]] = ()
+    shared: Sequence[Path] = ()
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether an error is left that nobody waived."""
+        return any(finding.severity == "error" for finding in self._open())
+
+    def show(self) -> None:
+        """Print it: a diff alone can be read by itself, so all else is on standard error then."""
+        only_diff = self.diff is not None and not self.fix
+        for line in (self.diff or "").splitlines():
+            _echo(_coloured(line))
+        for line in self._changes():
+            _echo(line, err=only_diff)
+        if self.shared:
+            names = ", ".join(os.path.relpath(path) for path in self.shared)
+            warn(f"hosts of other inventories may read these files as well. Look at them, too: {names}")
+        for finding in [] if only_diff else self._shown():
+            for line in self._paragraph(finding):
+                _echo(line)
+        _echo(in_columns(self.summary()), err=only_diff)
+
+    def _changes(self) -> Iterator[str]:
+        for finding in self.fixed:
+            yield f"fixed  {place(finding.problem, folder=self.folder)}  {finding.rule}  {finding.problem.key}"
+        for finding, why in self.refused:
+            yield f"not fixed  {place(finding.problem, folder=self.folder)}  {finding.rule}"
+            yield from wrapped(f"{finding.problem.key} {why}")
+
+    def summary(self) -> str:
+        """One line that counts."""
+        counted = [
+            _number(sum(finding.severity == severity for finding in self._open()), severity) for severity in SEVERITIES
+        ]
+        said = [f"{', '.join(filter(None, counted)) or 'no findings'} on {_number(self.hosts, 'host')}"]
+        waived = sum(bool(finding.waived) for finding in self.findings)
+        if waived:
+            said.append(f"{waived} waived")
+        if self.diff is not None and not self.fix:
+            return "; ".join([*said, f"--fix would put {len(self.would_fix) or 'none'} of these right"])
+        refused = {(finding.rule, finding.problem.key) for finding, _ in self.refused}
+        left = [finding for finding in self._open() if (finding.rule, finding.problem.key) not in refused]
+        safe = sum(can_be_fixed(finding) for finding in left)
+        more = sum(can_be_fixed(finding, unsafe=True) for finding in left) - safe
+        if safe:
+            said.append(f"{safe} can be fixed with --fix")
+        if more:
+            said.append(f"{more} {'more ' if safe else 'can be fixed '}with --fix --unsafe-fixes")
+        return "; ".join(said)
+
+    def as_json(self) -> dict[str, object]:
+        """For programs; docs/rules.md has the names."""
+        result: dict[str, object] = {
+            "findings": [_finding_json(finding) for finding in self._shown()],
+            "summary": {
+                "hosts": self.hosts,
+                **{f"{name}s": sum(finding.severity == name for finding in self._open()) for name in SEVERITIES},
+                "waived": sum(bool(finding.waived) for finding in self.findings),
+            },
+        }
+        if self.diff is not None:
+            result["diff"] = self.diff
+        if self.fix:
+            result["fixed"] = [_finding_json(finding) for finding in self.fixed]
+        if self.fix or self.diff is not None:
+            result["not_fixed"] = [{**_finding_json(finding), "why": why} for finding, why in self.refused]
+        return result
+
+    def _shown(self) -> list[Finding]:
+        return [finding for finding in self.findings if self.waived or not finding.waived]
+
+    def _open(self) -> list[Finding]:
+        return [finding for finding in self.findings if not finding.waived]
+
+    def _paragraph(self, finding: Finding) -> list[str]:
+        problem = finding.problem
+        if 1 < len(problem.hosts) == self.hosts:
+            problem = replace(problem, hosts=(f"all {self.hosts} hosts",))
+        if problem.fix and can_be_fixed(finding, unsafe=True):
+            problem = replace(problem, fix=f"{problem.fix} [--fix{'' if finding.safe else ' --unsafe-fixes'}]")
+        label = f"{finding.severity} {finding.rule}"
+        lines = paragraph(problem, folder=self.folder, label=label, hosts_named=_HOSTS_NAMED)
+        lines[0] = lines[0].replace(label, click.style(label, fg=_COLOURS[finding.severity], bold=True), 1)
+        if finding.waived:
+            lines += wrapped(f"waived: {finding.waived}")
+        return lines
+
+
+def diffs(made: Fixes, *, folder: Path) -> str:
+    """The unified diffs of all files that change, without secrets."""
+    names = {file: file.relative_to(folder) if file.is_relative_to(folder) else file for file in made.changes}
+    return "\n".join(diff(str(names[file]), change) for file, change in made.changes.items())
+
+
+def _finding_json(finding: Finding) -> dict[str, object]:
+    return {
+        "rule": finding.rule,
+        "severity": finding.severity,
+        **problem_json(finding.problem),
+        "fixable": can_be_fixed(finding, unsafe=True),
+        "safe": finding.safe,
+        "waived": finding.waived or None,
+    }
+
+
+def _number(count: int, name: str) -> str:
+    return f"{count} {name}{'s' * (count != 1)}" if count else ""
+
+
+def _coloured(line: str) -> str:
+    head = line.startswith(("--- ", "+++ "))
+    colour = None if head else {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
+    return click.style(line, fg=colour, bold=head or None)
+
+
+def _echo(line: str, *, err: bool = False) -> None:
+    # click itself leaves colours out where the output is no terminal.
+    click.echo(line, err=err, color=False if os.environ.get("NO_COLOR") else None)

@@ -1,0 +1,82 @@
+"""NCCL and the host: its network interfaces, and what stands between its GPUs."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from sglang_fleet.lint.rule import service_rule
+from sglang_fleet.lint.rules.nccl import uses_nccl
+from sglang_fleet.observe import Unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from sglang_fleet.lint.found import Found
+    from sglang_fleet.lint.views import ServiceView
+
+_NO_NVLINK = re.compile(r"\bRTX PRO\b|\bRTX (40|50)[0-9]{2}\b")  # product lines that never had an NVLink bridge
+_NO_DIRECT_TRANSPORT = ("LOC", "0", "NVL")
+
+
+@service_rule("SGL520", "error", needs="host")
+def interface_that_is_not_there(view: ServiceView) -> Iterator[Found]:
+    """socket_ifname names no network interface of the host.
+
+    Why: NCCL takes the interfaces whose names start so (`=` in front: are exactly so), and none but those. It needs
+    one even where all GPUs are in one host, to find its other processes; without any it ends with an internal error
+    that names no interface.
+
+    Evidence: NVIDIA/nccl#1837 (2.27: find or fail), NVIDIA/nccl#210 (a single host needs one too); NCCL's user guide,
+    "NCCL_SOCKET_IFNAME".
+
+    Fix: Correct the name, give hosts that differ their own in host_vars, or remove it: NCCL finds one by itself.
+    """
+    wanted = view.service.nccl.socket_ifname
+    interfaces = () if view.state is None or isinstance(view.state.interfaces, Unknown) else view.state.interfaces
+    if wanted and interfaces and uses_nccl(view) and not any(chosen(wanted, name) for name in interfaces):
+        yield view.found_at(
+            "nccl.socket_ifname",
+            f"{wanted} is no network interface of the host, which has {shown(interfaces)}",
+            "correct it, or remove it: NCCL finds one by itself",
+        )
+
+
+def chosen(wanted: str, interface: str) -> bool:
+    """Whether NCCL would take an interface: `eth`, `=eth0`, `^docker`, `^=lo`, several with commas."""
+    without, names = wanted.startswith("^"), wanted.removeprefix("^")
+    exact, names = names.startswith("="), names.removeprefix("=")
+    listed = [name.strip().partition(":")[0] for name in names.split(",")]
+    meant = any(interface == name if exact else interface.startswith(name) for name in listed if name)
+    return meant is not without
+
+
+def shown(names: Sequence[str], *, most: int = 6) -> str:
+    """Names in a sentence, cut short when there are many."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+@service_rule("SGL521", "note", needs="host")
+def iommu_between_the_gpus(view: ServiceView) -> Iterator[Found]:
+    """The IOMMU translates what PCIe GPUs send each other directly.
+
+    Why: With a translating IOMMU, and with PCIe's access control (ACS) that goes with it, direct transport between
+    GPUs without NVLink is slow on many boards, and on some the first all-reduce never ends: 100 % utilization at a
+    fraction of the power. nvidia-smi calls the path OK nevertheless. Only a timed all-reduce tells.
+
+    Evidence: NVIDIA/nccl#2079 and #1999, vllm#33041 (RTX PRO 6000): hangs that ended with ACS or the IOMMU turned
+    off; NCCL's user guide, "Troubleshooting", PCI Access Control Services.
+
+    Fix: If servers hang at their start, boot with iommu=pt (amd_iommu=off on some boards) and turn ACS off in the
+    firmware; p2p_disable in nccl works around it, and costs speed.
+    """
+    nccl, gpus = view.service.nccl, view.gpus or ()
+    kinds = () if view.state is None or isinstance(view.state.iommu, Unknown) else view.state.iommu
+    direct = not nccl.p2p_disable and nccl.p2p_level not in _NO_DIRECT_TRANSPORT
+    translated = [kind for kind in kinds if kind.startswith("DMA")]
+    if translated and direct and uses_nccl(view) and gpus and all(_NO_NVLINK.search(gpu.name) for gpu in gpus):
+        yield view.found_at(
+            "nccl",
+            f"the IOMMU translates what the GPUs send each other ({translated[0]}), which has been seen to hang",
+            "time an all-reduce; iommu=pt on the kernel's command line and ACS off in the firmware help",
+        )

@@ -1,0 +1,215 @@
+"""The pipeline: how many batches are in it, how large they are, and what SGLang refuses beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sglang_fleet.lint.rule import service_rule
+from sglang_fleet.lint.rules.derived import attention_replicas, micro_batch_limit, stages
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sglang_fleet.lint.found import Found
+    from sglang_fleet.lint.views import ServiceView
+
+DEPTH = "pp_async_batch_depth"
+SIZE = "pp_max_micro_batch_size"
+
+
+@service_rule("SGL120", "warning")
+def depth_without_pipeline(view: ServiceView) -> Iterator[Found]:
+    """A depth is set, and there is no pipeline.
+
+    Why: The depth counts batches beyond one for each stage of a pipeline. With pp_size 1 SGLang runs another loop,
+    which never reads it.
+
+    Evidence: sglang 0.5.9 to 0.5.23 srt/managers/scheduler_pp_mixin.py, the only reader, runs with pp_size above 1.
+
+    Fix: Remove it, or set pp_size.
+    """
+    if stages(view) == 1 and view.written(DEPTH):
+        yield view.found(
+            DEPTH,
+            "has no effect with pp_size 1: there is no pipeline to keep busy",
+            "remove it, or set pp_size",
+            edits=(view.remove(DEPTH),),
+            safe=True,
+        )
+
+
+@service_rule("SGL121", "note")
+def depth_unset(view: ServiceView) -> Iterator[Found]:
+    """The pipeline has no depth.
+
+    Why: The pipeline has pp_size places for batches, plus pp_async_batch_depth. At depth 0, the default, the stages
+    are all in use when there are that many batches, but each stage passes its results on only after it has launched
+    its next batch, and the last stage has no place to put them aside. A depth lets GPU work and the CPU's work on
+    results overlap. It may help many requests at once; it cannot make a single one faster, because that one is in one
+    place at a time. Depths above 1 were reported to give wrong answers, so that 1 is the one to try first.
+
+    Evidence: sglang 0.5.23 srt/managers/scheduler_pp_mixin.py: pp_loop_size = pp_size + pp_async_batch_depth, and the
+    comments of event_loop_pp. sglang#15527: wrong answers above 1. Measured with 0.5.23 on CPUs, two stages: one
+    request 43 to 47 tokens a second at any depth, eight requests 63 to 72 at depth 0 and 93 at depth 2, but with
+    batches of 4: 63 at depth 0 and 50 at depth 1.
+
+    Fix: Try 1, compare throughput at your own concurrency, and check the answers. Write 0 to keep it as it is.
+    """
+    if stages(view) > 1 and view.has(DEPTH) and not view.written(DEPTH):
+        yield view.found(
+            DEPTH,
+            f"is not set: {stages(view)} places for batches, none to spare while results go back. A depth may help many"
+            " requests at once, never a single one",
+            "try 1, measure, and check the answers; write 0 to keep it so",
+            edits=(view.set(DEPTH, 1),),
+        )
+
+
+@service_rule("SGL122", "note")
+def depth_above_one(view: ServiceView) -> Iterator[Found]:
+    """The pipeline's depth is above 1.
+
+    Why: Wrong answers were reported for depths above 1: memory of a batch that is under way was given to another. The
+    change that was proposed for it was closed without being merged. Later changes may have cured it; nobody says so.
+
+    Evidence: sglang#15527, sglang PR#15545 (closed), sglang PR#20341 (merged, other races of the same code).
+
+    Fix: Compare answers at temperature 0 with those at depth 0 or 1, under load. Keep the depth when they agree and it
+    is faster.
+    """
+    depth = view.number(DEPTH) or 0
+    if stages(view) > 1 and depth > 1:
+        yield view.found(
+            DEPTH,
+            f"is {depth}: wrong answers were reported above 1, and whether that is cured is not known",
+            "compare answers under load with those at depth 1",
+        )
+
+
+@service_rule("SGL123", "note")
+def micro_batch_unset(view: ServiceView) -> Iterator[Found]:
+    """The size of a batch in the pipeline is left to SGLang.
+
+    Why: Each place of the pipeline takes waiting requests until it holds pp_max_micro_batch_size of them. Left out,
+    that is max_running_requests / pp_size: right for a full server, large for any other. Eight requests may then share
+    one place; they pass the stages together while the other stages wait. That costs most where a step's time grows
+    with its batch (a mixture of experts, long contexts), and little where reading the weights dominates.
+
+    Evidence: sglang 0.5.9 to 0.5.23 srt/managers/scheduler.py: pp_max_micro_batch_size = max(max_running_requests //
+    pp_size, 1), and get_num_allocatable_reqs.
+
+    Fix: Set it to the requests that you expect at once, divided by pp_size, rounded up. Requests beyond the places
+    times that size wait.
+    """
+    limit = micro_batch_limit(view)
+    if stages(view) > 1 and not view.written(SIZE) and (limit is None or limit > 1):
+        much = f"{limit}" if limit is not None else f"SGLang's own max_running_requests / {stages(view)}"
+        yield view.found(
+            SIZE,
+            f"is not set: up to {much} requests may share one batch while other stages of the {stages(view)} wait",
+            "set it to the requests expected at once divided by pp_size, rounded up",
+        )
+
+
+@service_rule("SGL124", "note")
+def micro_batches_cap_requests(view: ServiceView) -> Iterator[Found]:
+    """The pipeline takes fewer requests than max_running_requests.
+
+    Why: At most pp_max_micro_batch_size requests are in each of pp_size + pp_async_batch_depth places. Requests beyond
+    that wait, even if max_running_requests would let them run, and nothing says so.
+
+    Evidence: sglang 0.5.23 srt/managers/scheduler_pp_mixin.py, init_pp_loop_state; scheduler.py,
+    get_num_allocatable_reqs.
+
+    Fix: Raise pp_max_micro_batch_size, or lower max_running_requests to the number that counts.
+    """
+    size, running = view.number(SIZE), view.number("max_running_requests")
+    if stages(view) == 1 or size is None or running is None:
+        return
+    most = size * (stages(view) + (view.number(DEPTH) or 0)) * attention_replicas(view)
+    if most < running:
+        yield view.found(
+            SIZE,
+            f"lets {most} requests run at once, fewer than max_running_requests ({running})",
+            "raise it, or lower max_running_requests",
+        )
+
+
+@service_rule("SGL125", "warning")
+def micro_batch_takes_all(view: ServiceView) -> Iterator[Found]:
+    """One batch of the pipeline may hold every request.
+
+    Why: With pp_max_micro_batch_size at or above max_running_requests all requests may share one place of the
+    pipeline. They pass the stages together, and all other stages wait.
+
+    Evidence: sglang 0.5.23 srt/managers/scheduler.py, get_num_allocatable_reqs.
+
+    Fix: Set it to the requests that you expect at once, divided by pp_size, rounded up.
+    """
+    size, running = view.number(SIZE), view.number("max_running_requests")
+    if stages(view) > 1 and size is not None and running is not None and size >= running > 1:
+        yield view.found(
+            SIZE,
+            f"is not below max_running_requests ({running}): one stage works while the other {stages(view) - 1} wait",
+            "set it to the requests expected at once divided by pp_size, rounded up",
+        )
+
+
+@service_rule("SGL126", "note")
+def fewer_requests_than_stages(view: ServiceView) -> Iterator[Found]:
+    """max_running_requests is below the number of stages.
+
+    Why: A request is in one stage at a time. With fewer requests than stages some stages always wait.
+
+    Evidence: sglang 0.5.23 srt/managers/scheduler_pp_mixin.py, event_loop_pp.
+
+    Fix: Raise max_running_requests, or share layers instead of stages: tp_size.
+    """
+    running = view.number("max_running_requests")
+    if running is not None and running < stages(view):
+        yield view.found(
+            "max_running_requests",
+            f"is {running}, so that at least {stages(view) - running} of {stages(view)} stages always wait",
+            "raise it, or use tp_size",
+        )
+
+
+@service_rule("SGL127", "warning")
+def micro_batch_caps_without_pipeline(view: ServiceView) -> Iterator[Found]:
+    """A batch size for the pipeline limits a server without one.
+
+    Why: SGLang compares the running requests with pp_max_micro_batch_size also when pp_size is 1. A number below
+    max_running_requests then is the real limit, and nothing says so.
+
+    Evidence: sglang 0.5.9 to 0.5.23 srt/managers/scheduler.py, get_num_allocatable_reqs.
+
+    Fix: Remove it; max_running_requests is the limit.
+    """
+    size, running = view.number(SIZE), view.number("max_running_requests")
+    if stages(view) == 1 and size is not None and (running is None or size < running):
+        yield view.found(
+            SIZE,
+            f"limits the server to {size} running requests, although pp_size is 1",
+            "remove it, and set max_running_requests",
+            edits=(view.remove(SIZE),),
+        )
+
+
+@service_rule("SGL128", "warning")
+def dynamic_chunks_without_pipeline(view: ServiceView) -> Iterator[Found]:
+    """Dynamic chunking is on, and there is no pipeline.
+
+    Why: enable_dynamic_chunking evens out the stages of a pipeline under long prompts. With pp_size 1 SGLang skips it.
+
+    Evidence: sglang 0.5.23 srt/managers/scheduler.py: enable_dynamic_chunking and pp_size > 1.
+
+    Fix: Remove it.
+    """
+    if stages(view) == 1 and view.value("enable_dynamic_chunking") is True:
+        yield view.found(
+            "enable_dynamic_chunking",
+            "has no effect with pp_size 1",
+            "remove it",
+            edits=(view.remove("enable_dynamic_chunking"),),
+            safe=True,
+        )

@@ -1,0 +1,232 @@
+"""Judge the settings of a whole fleet: what `sglang-fleet lint` says, and what a deploy refuses."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+from sglang_fleet.catalog import nearest
+from sglang_fleet.lint import waivers
+from sglang_fleet.lint.engine import ENGINE, SettingsView, flawed_waiver, idle_waiver
+from sglang_fleet.lint.rules import RULES
+from sglang_fleet.lint.views import HostView, ServiceView
+from sglang_fleet.observe import Unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from sglang_fleet.lint.found import Edit, Found
+    from sglang_fleet.lint.rule import Needs, Rule, Severity
+    from sglang_fleet.lint.waivers import Waiver
+    from sglang_fleet.models import ModelFacts
+    from sglang_fleet.observe import HostState
+    from sglang_fleet.problems import Problem
+    from sglang_fleet.release import Release
+    from sglang_fleet.spec import Deployment, Loaded, Service
+
+SEVERITIES: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
+"""Every severity, the gravest first."""
+
+_ABOUT_WAIVERS = (flawed_waiver, idle_waiver)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A rule's finding, where the operator wrote what it is about.
+
+    Attributes:
+        rule: the id.
+        problem: file, line, key, message, fix and hosts.
+        edits: changes to the settings that would put it right.
+        safe: whether they may be made unseen.
+        waived: the reason that the settings give for leaving it so; empty when they give none.
+    """
+
+    rule: str
+    severity: Severity
+    problem: Problem
+    edits: tuple[Edit, ...] = ()
+    safe: bool = False
+    waived: str = ""
+
+
+def lint(
+    loaded: Loaded,
+    *,
+    rules: Sequence[Rule] = RULES,
+    model: Callable[[Service], ModelFacts | None] = lambda _service: None,
+    complete: Callable[[Path], bool] = lambda _file: False,
+) -> list[Finding]:
+    """Every finding of every host, sorted by place; hosts that share a finding are in one. Waived ones are among them.
+
+    Args:
+        loaded: the settings. What is wrong with them is in the result too.
+        rules: those to ask.
+        model: what is known about the model of a service without a host.
+        complete: whether all hosts that read a file, in any inventory, are in `loaded`, and nothing overrides it.
+            Only then can a waiver in it be called idle.
+    """
+    view = SettingsView(loaded)
+    findings = [
+        *(
+            Finding(rule.id, rule.severity, problem)
+            for rule in ENGINE
+            if rule not in _ABOUT_WAIVERS
+            for problem in rule.check(view)
+        ),
+        *_of_hosts(loaded, rules, model),
+    ]
+    findings = [replace(finding, waived=waivers.waived(finding.problem, finding.rule)) for finding in grouped(findings)]
+    files = dict.fromkeys(file for stack in set(loaded.files.values()) for file in stack)
+    written = {file: found for file in files if (found := waivers.of_file(file)).by_place or found.flaws}
+    if written:
+        idle = _idle(loaded, findings, {rule.id for rule in rules if _asked_everywhere(rule)}, complete)
+        view = SettingsView(loaded, written, [(file, waiver) for file, waiver in _each(written) if idle(file, waiver)])
+        findings += [
+            Finding(rule.id, rule.severity, problem) for rule in _ABOUT_WAIVERS for problem in rule.check(view)
+        ]
+    return sorted(findings, key=_place)
+
+
+def of_host(
+    deployment: Deployment,
+    *,
+    state: HostState,
+    releases: Sequence[Release] = (),
+    rules: Sequence[Rule] = RULES,
+) -> list[tuple[Rule, Found]]:
+    """What the rules that need a host find: of the host, then of each of its services.
+
+    Args:
+        deployment: what the host shall run.
+        state: what the probe saw there.
+        releases: what its services come to; without any, nothing is said of ports, accounts and GPUs in use.
+        rules: those to ask.
+    """
+    host = HostView(deployment, state, releases)
+    found = [(rule, one) for rule in rules if rule.subject == "host" for one in rule.check(host)]
+    for service in deployment.services.values():
+        facts = _seen_model(service, state)
+        view = _view(deployment, service, model=facts, state=state)
+        found += _ask(view, rules, {"host"} if facts is None else {"host", "model"})
+    return found
+
+
+def _seen_model(service: Service, state: HostState) -> ModelFacts | None:
+    """What the model's config.json says, as the probe saw it; None when it could not be read, or is none."""
+    model = state.models.get(service.args.model_path)
+    if model is None or isinstance(model, Unknown) or not isinstance(model.config, str):
+        return None
+    return _facts(model.config, model.bytes)
+
+
+@cache
+def _facts(text: str, weight_bytes: int) -> ModelFacts | None:
+    from sglang_fleet.models import parse_facts  # noqa: PLC0415  # only a host's answer needs it
+
+    try:
+        config = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return parse_facts(config, weight_bytes=weight_bytes or None) if isinstance(config, dict) else None
+
+
+def grouped(findings: Iterable[Finding]) -> list[Finding]:
+    """The same findings, sorted by place, with those that differ in nothing but their hosts made one."""
+    hosts: dict[tuple[object, ...], tuple[Finding, dict[str, None]]] = {}
+    for finding in findings:
+        problem = finding.problem
+        # The parts, since making a copy without its hosts of each finding of a thousand hosts would take its time.
+        alone = (
+            finding.rule,
+            problem.file,
+            problem.line,
+            problem.key,
+            problem.message,
+            problem.fix,
+            problem.source,
+            finding.edits,
+            finding.waived,
+        )
+        hosts.setdefault(alone, (finding, {}))[1].update(dict.fromkeys(problem.hosts))
+    made = [replace(finding, problem=replace(finding.problem, hosts=tuple(names))) for finding, names in hosts.values()]
+    return sorted(made, key=_place)
+
+
+def _place(finding: Finding) -> tuple[str, int, int, str, str]:
+    problem = finding.problem
+    return (
+        str(problem.file or ""),
+        problem.line or 0,
+        SEVERITIES[finding.severity],
+        finding.rule,
+        problem.key,
+    )
+
+
+def _of_hosts(
+    loaded: Loaded, rules: Sequence[Rule], model: Callable[[Service], ModelFacts | None]
+) -> Iterator[Finding]:
+    """What the rules find; hosts of equal settings are judged once, and named together."""
+    judged: dict[int, list[tuple[Rule, Found]]] = {}
+    alike: dict[int, list[str]] = {}
+    for host in loaded.judged:
+        alike.setdefault(id(loaded.trees[host]), []).append(host)
+    for hosts in alike.values():
+        deployment = loaded.judged[hosts[0]]
+        if id(deployment) not in judged:
+            judged[id(deployment)] = list(_of_settings(deployment, rules, model))
+        for rule, found in judged[id(deployment)]:
+            problem = loaded.problem(hosts[0], found.key, found.message, fix=found.fix)
+            if len(hosts) > 1:
+                problem = replace(problem, hosts=tuple(hosts))
+            yield Finding(rule.id, rule.severity, problem, found.edits, found.safe)
+
+
+def _idle(
+    loaded: Loaded, findings: Sequence[Finding], asked: set[str], complete: Callable[[Path], bool]
+) -> Callable[[Path, Waiver], bool]:
+    """Whether a waiver is known to have waived nothing: its rule was asked, of every host that reads its file."""
+    used = {(finding.problem.file, finding.problem.line, finding.rule) for finding in findings if finding.waived}
+    unjudged = {file for host, files in loaded.files.items() if host not in loaded.deployments for file in files}
+
+    def idle(file: Path, waiver: Waiver) -> bool:
+        known = waiver.rule in asked and file not in unjudged and complete(file)
+        return known and (file, waiver.line, waiver.rule) not in used
+
+    return idle
+
+
+def _asked_everywhere(rule: Rule) -> bool:
+    return (rule.subject, rule.needs) == ("service", "settings")
+
+
+def _each(written: dict[Path, waivers.Waivers]) -> Iterator[tuple[Path, Waiver]]:
+    for file, found in written.items():
+        for waiver in found.by_place.values():
+            yield file, waiver
+
+
+def _of_settings(
+    deployment: Deployment, rules: Sequence[Rule], model: Callable[[Service], ModelFacts | None]
+) -> Iterator[tuple[Rule, Found]]:
+    for service in deployment.services.values():
+        facts = model(service)
+        view = _view(deployment, service, model=facts, state=None)
+        yield from _ask(view, rules, {"settings"} if facts is None else {"settings", "model"})
+
+
+def _view(
+    deployment: Deployment, service: Service, *, model: ModelFacts | None, state: HostState | None
+) -> ServiceView:
+    return ServiceView(deployment, service, nearest(deployment.sglang.version), model, state)
+
+
+def _ask(view: ServiceView, rules: Sequence[Rule], needs: set[Needs]) -> Iterator[tuple[Rule, Found]]:
+    for rule in rules:
+        if rule.subject == "service" and rule.needs in needs:
+            for found in rule.check(view):
+                yield rule, found

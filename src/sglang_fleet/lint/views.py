@@ -1,0 +1,165 @@
+"""What a rule looks at: one service, one host, or one systemd unit, with the questions that rules ask of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import TYPE_CHECKING
+
+from sglang_fleet.catalog import Argument, Catalogue, order
+from sglang_fleet.lint.found import Edit, Found, Remove, Rename, Set
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sglang_fleet.models import ModelFacts
+    from sglang_fleet.observe import Gpu, HostState
+    from sglang_fleet.release import Release
+    from sglang_fleet.spec import Deployment, Service
+
+
+@dataclass(frozen=True)
+class ServiceView:
+    """One service, as its settings have it, and what else is known.
+
+    Attributes:
+        deployment: all that its host shall run.
+        service: this service.
+        catalogue: the arguments of the pinned SGLang release, or of the nearest release there is a catalogue for.
+        model: what the model's config.json says; None where nobody has read it.
+        state: what the probe saw on the host; None where no host was asked.
+    """
+
+    deployment: Deployment
+    service: Service
+    catalogue: Catalogue
+    model: ModelFacts | None = None
+    state: HostState | None = None
+
+    @property
+    def version(self) -> str:
+        """The pinned SGLang release."""
+        return self.deployment.sglang.version
+
+    def since(self, version: str) -> bool:
+        """Whether the pinned release is this one or a newer one."""
+        return order(self.version) >= order(version)
+
+    def has(self, name: str) -> bool:
+        """Whether the pinned release has this argument, by this name or as an alias."""
+        return self.catalogue.find(name) is not None
+
+    @cached_property
+    def args(self) -> dict[str, object]:
+        """The arguments as written, by the own name of each; a name that the catalogue lacks stays as it is."""
+        return {self._own(name): value for name, value in self.service.args.ordered()}
+
+    def value(self, name: str) -> object:
+        """What the server gets: the written value, else SGLang's own default, else None.
+
+        None is also the answer for what SGLang chooses by itself at its start.
+        """
+        own, argument = _looked_up(self.catalogue, name)
+        if own in self.args:
+            return self.args[own]
+        return None if argument is None else argument.default
+
+    def number(self, name: str) -> int | None:
+        """`value`, where it is a whole number; None otherwise."""
+        value = self.value(name)
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+    def written(self, name: str) -> bool:
+        """Whether the settings have this argument, by any of its names."""
+        return self._own(name) in self.args
+
+    @cached_property
+    def environment(self) -> dict[str, str]:
+        """The operator's variables, NCCL's among them; not those that every server gets."""
+        return self.service.nccl.environment() | dict(self.service.environment)
+
+    @property
+    def gpus(self) -> tuple[Gpu, ...] | None:
+        """The host's GPUs that the service may use; None when no host was asked, or they could not be read."""
+        if self.state is None or not isinstance(self.state.gpus, tuple):
+            return None
+        chosen = self.service.gpus
+        return tuple(gpu for gpu in self.state.gpus if chosen is None or gpu.index in chosen)
+
+    def key(self, name: str) -> str:
+        """The path of an argument in the settings, under the name that the operator gave it."""
+        own = self._own(name)
+        written = next((key for key, _ in self.service.args.ordered() if self._own(key) == own), name)
+        return f"services.{self.service.name}.args.{written}"
+
+    def found(self, name: str, message: str, fix: str = "", *, edits: Sequence[Edit] = (), safe: bool = False) -> Found:
+        """A finding at an argument."""
+        return Found(self.key(name), message, fix, tuple(edits), safe)
+
+    def found_at(
+        self, path: str, message: str, fix: str = "", *, edits: Sequence[Edit] = (), safe: bool = False
+    ) -> Found:
+        """A finding at another setting of the service, such as `nccl.algo`."""
+        return Found(f"services.{self.service.name}.{path}", message, fix, tuple(edits), safe)
+
+    def remove(self, name: str) -> Remove:
+        """The edit that takes an argument away."""
+        return Remove(self.key(name))
+
+    def set(self, name: str, value: str | float | bool) -> Set:  # noqa: FBT001 - the setting's own value
+        """The edit that gives an argument a value."""
+        return Set(self.key(name), value)
+
+    def rename(self, name: str, new: str) -> Rename:
+        """The edit that writes an argument under another name."""
+        return Rename(self.key(name), new)
+
+    def _own(self, name: str) -> str:
+        return _looked_up(self.catalogue, name)[0]
+
+
+@cache  # the rules of a thousand hosts ask a hundred thousand times for a few hundred names
+def _looked_up(catalogue: Catalogue, name: str) -> tuple[str, Argument | None]:
+    """An argument's own name, and the argument; the name as it is where the catalogue lacks it."""
+    argument = catalogue.find(name)
+    return (name, None) if argument is None else (argument.name, argument)
+
+
+@dataclass(frozen=True)
+class HostView:
+    """One host: what it shall run, and what the probe saw there."""
+
+    deployment: Deployment
+    state: HostState
+    releases: Sequence[Release] = ()
+
+    def found(self, key: str, message: str, fix: str = "") -> Found:
+        """A finding at a setting, by its whole path; empty when no setting is to blame."""
+        return Found(key, message, fix)
+
+
+@dataclass(frozen=True)
+class UnitView:
+    """A systemd unit, with the environment that its process gets.
+
+    Attributes:
+        settings: (section, key, value) of every assignment, in order, continued lines joined.
+        environment: the variables, from the unit and its environment files.
+        words: ExecStart's words.
+    """
+
+    settings: Sequence[tuple[str, str, str]]
+    environment: Mapping[str, str]
+    words: Sequence[str]
+
+    def values(self, section: str, key: str) -> tuple[str, ...]:
+        """Every value given to a key of a section, in order."""
+        return tuple(value for place, name, value in self.settings if (place, name) == (section, key))
+
+    def last(self, section: str, key: str) -> str | None:
+        """The value that counts; None when there is none."""
+        return next(iter(self.values(section, key)[::-1]), None)
+
+    def found(self, message: str, fix: str = "") -> Found:
+        """A finding about the unit."""
+        return Found("", message, fix)

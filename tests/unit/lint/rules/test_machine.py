@@ -1,0 +1,100 @@
+"""A host's system."""
+
+from typing import Any
+
+import pytest
+
+from sglang_fleet.observe import Disk, Toolkit, Unknown
+from tests.unit.lint.host_views import host_view, messages
+
+GB = 10**9
+HOME = "/usr/local/cuda-13.0"
+
+
+def disk(state: Any, tmp: Any = 10**12) -> Disk:  # noqa: ANN401 - as probed
+    return Disk(state_free_bytes=state, tmp_free_bytes=tmp)
+
+
+@pytest.mark.parametrize(
+    ("sglang", "python", "found"),
+    [
+        ({"python": "python3"}, "3.10.12", "python3 is Python 3.10; sglang 0.5.23 needs 3.11"),
+        ({"python": "python3.10"}, "3.12.1", "python3.10 is Python 3.10; sglang 0.5.23 needs 3.11"),
+        ({"python": "/opt/bin/python3.9"}, "3.12.1", "/opt/bin/python3.9 is Python 3.9; sglang 0.5.23 needs 3.11"),
+        ({"python": "python3"}, "3.11.2", None),
+        ({"python": "/opt/python"}, "3.9.1", None),  # the probe runs with another one
+        ({"python": "python3", "version": "0.5.21"}, "3.10.12", None),
+        ({"python": "python3", "version": "0.5.21"}, "3.9.2", "python3 is Python 3.9; sglang 0.5.21 needs 3.10"),
+    ],
+)
+def test_python(sglang: dict[str, Any], python: str, found: str | None) -> None:
+    assert messages("SGL811", host_view(sglang=sglang, python=python, venvs=())) == ([found] if found else [])
+    assert messages("SGL811", host_view(sglang=sglang, python=python)) == []  # the venv is there
+
+
+@pytest.mark.parametrize(
+    ("glibc", "version", "said"),
+    [
+        ("2.31", "0.5.23", True),
+        ("2.34", "0.5.23", False),
+        ("2.34.9000", "0.5.23", False),
+        ("2.4", "0.5.23", True),
+        (None, "0.5.23", True),
+        (Unknown("x"), "0.5.23", False),
+        ("2.31", "0.5.9", False),
+    ],
+)
+def test_glibc(glibc: Any, version: str, said: bool) -> None:  # noqa: ANN401, FBT001 - a case
+    assert len(messages("SGL812", host_view(sglang={"version": version}, glibc=glibc, venvs=()))) == said
+    assert messages("SGL812", host_view(sglang={"version": version}, glibc=glibc)) == []
+
+
+@pytest.mark.parametrize(
+    ("free", "venvs", "refused", "advised"),
+    [
+        (4 * GB, (), True, False),
+        (5 * GB, (), False, True),
+        (9 * GB, (), False, False),
+        (1 * GB, ("venv1",), False, False),  # nothing to build
+        (Unknown("x"), (), False, False),
+    ],
+)
+def test_room(free: Any, venvs: tuple[str, ...], refused: bool, advised: bool) -> None:  # noqa: ANN401, FBT001 - a case
+    one = host_view(disk=disk(free), venvs=venvs)
+    assert len(messages("SGL813", one)) == refused
+    assert len(messages("SGL814", one)) == advised
+
+
+@pytest.mark.parametrize(("free", "said"), [(GB - 1, True), (GB, False), (Unknown("x"), False)])
+def test_temporary_room(free: Any, said: bool) -> None:  # noqa: ANN401, FBT001 - a case
+    assert len(messages("SGL815", host_view(disk=disk(10**12, free)))) == said
+
+
+@pytest.mark.parametrize(("version", "said"), [(239, True), (241, True), (242, False), (Unknown("x"), False)])
+def test_systemd(version: Any, said: bool) -> None:  # noqa: ANN401, FBT001 - a case
+    assert len(messages("SGL818", host_view(systemd=version))) == said
+
+
+@pytest.mark.parametrize(("runs", "said"), [(False, True), (True, False), (Unknown("x"), False)])
+def test_persistenced(runs: Any, said: bool) -> None:  # noqa: ANN401, FBT001 - a case
+    assert len(messages("SGL819", host_view(persistenced=runs))) == said
+
+
+@pytest.mark.parametrize(
+    ("source", "version", "said"),
+    [
+        ("preinstalled", None, True),
+        ("preinstalled", "12.8.1", True),
+        ("preinstalled", "13.0.2", False),
+        ("preinstalled", Unknown("x"), False),
+        ("apt", None, False),
+    ],
+)
+def test_a_toolkit_that_is_said_to_be_there(source: str, version: Any, said: bool) -> None:  # noqa: ANN401, FBT001 - a case
+    one = host_view(cuda={"source": source}, toolkit=Toolkit(home=HOME, version=version))
+    assert len(messages("SGL822", one)) == said
+
+
+@pytest.mark.parametrize(("arch", "said"), [("riscv64", True), ("x86_64", False), ("aarch64", False)])
+def test_architecture(arch: str, said: bool) -> None:  # noqa: FBT001 - a case
+    assert len(messages("SGL823", host_view(arch=arch))) == said

@@ -1,0 +1,79 @@
+"""NCCL and the host."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sglang_fleet.lint.rules.network import chosen
+from sglang_fleet.lint.views import ServiceView
+from sglang_fleet.observe import Unknown, known
+from tests.unit.lint.views import ask, host, view
+
+TWO = {"tp_size": 2}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "interface", "taken"),
+    [
+        ("eth", "eth0", True),
+        ("eth0", "eth01", True),
+        ("=eth0", "eth01", False),
+        ("=eth0", "eth0", True),
+        ("ens,eth", "eth0", True),
+        ("^docker,lo", "eth0", True),
+        ("^docker,lo", "lo", False),
+        ("^=eth0", "eth01", True),
+        ("ib", "eth0", False),
+        ("eth0:1", "eth0", True),
+    ],
+)
+def test_interfaces_are_chosen_as_nccl_does(wanted: str, interface: str, taken: bool) -> None:  # noqa: FBT001 - a case
+    assert chosen(wanted, interface) is taken
+
+
+@pytest.mark.parametrize(
+    ("args", "wanted", "interfaces", "said"),
+    [
+        (TWO, "ens", ("eth0", "lo"), True),
+        (TWO, "eth", ("eth0", "lo"), False),
+        (TWO, "^docker", ("eth0", "lo"), False),
+        (TWO, None, ("eth0", "lo"), False),
+        ({}, "ens", ("eth0", "lo"), False),
+        (TWO, "ens", Unknown("EACCES"), False),
+        (TWO, "ens", (), False),  # a host without /sys is not known
+    ],
+)
+def test_an_interface_that_is_not_there(args: dict[str, Any], wanted: str | None, interfaces: Any, said: bool) -> None:  # noqa: ANN401, FBT001 - a case
+    nccl = {"socket_ifname": wanted} if wanted else {}
+    one = view(args, nccl=nccl, state=host(interfaces=interfaces))
+    found = ask("SGL520", one)
+    assert [each.key for each in found] == ["services.k26.nccl.socket_ifname"] * said
+
+
+def on_cards(name: str, iommu: Any, args: dict[str, Any], **nccl: Any) -> ServiceView:  # noqa: ANN401 - as probed
+    state = host(iommu=iommu)
+    gpus = tuple(replace(gpu, name=name) for gpu in known(state.gpus))
+    return view(args, nccl=nccl, state=replace(state, gpus=gpus))
+
+
+PCIE = "NVIDIA RTX PRO 6000 Blackwell Server Edition"
+
+
+@pytest.mark.parametrize(
+    ("one", "said"),
+    [
+        (on_cards(PCIE, ("DMA-FQ",), TWO), True),
+        (on_cards("NVIDIA GeForce RTX 5090", ("DMA", "identity"), TWO), True),
+        (on_cards(PCIE, ("identity",), TWO), False),
+        (on_cards(PCIE, (), TWO), False),
+        (on_cards(PCIE, Unknown("EIO"), TWO), False),
+        (on_cards(PCIE, ("DMA-FQ",), {}), False),
+        (on_cards(PCIE, ("DMA-FQ",), TWO, p2p_disable=True), False),
+        (on_cards(PCIE, ("DMA-FQ",), TWO, p2p_level="NVL"), False),
+        (on_cards("NVIDIA H200", ("DMA-FQ",), TWO), False),
+        (on_cards("NVIDIA RTX A6000", ("DMA-FQ",), TWO), False),  # takes an NVLink bridge
+    ],
+)
+def test_an_iommu_between_pcie_gpus(one: ServiceView, said: bool) -> None:  # noqa: FBT001 - a case
+    assert len(ask("SGL521", one)) == said

@@ -1,0 +1,132 @@
+"""Comments that keep a finding away, and those that only look like it."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sglang_fleet.lint.waivers import comments, of_file, read, waived
+from sglang_fleet.problems import Problem
+
+
+def lines(text: str) -> dict[tuple[int, str], str]:
+    found = read(text)
+    assert not found.flaws
+    return {place: waiver.reason for place, waiver in found.by_place.items()}
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("a: 1 # waive SGL201: why\n", {(1, "SGL201"): "why"}),
+        ("a: 1 #waive SGL201:why\n", {(1, "SGL201"): "why"}),
+        ("a: 1 # Waive sgl201 : why: because\n", {(1, "SGL201"): "why: because"}),
+        ("# waive SGL201: why\na: 1\n", {(2, "SGL201"): "why"}),
+        ("# waive SGL201: why\n# another\na: 1\n", {(3, "SGL201"): "why"}),
+        ("# waive SGL201: one\n# waive SGL501: two\na: 1\n", {(3, "SGL201"): "one", (3, "SGL501"): "two"}),
+        ("# waive SGL201, SGL501: both\na: 1\n", {(2, "SGL201"): "both", (2, "SGL501"): "both"}),
+        ("a: 1 # it was so # waive SGL201: why\n", {(1, "SGL201"): "why"}),
+        ("a: # waive SGL201: why\n  b: 1\n", {(1, "SGL201"): "why"}),
+        ("a: {b: 1, # waive SGL201: why\n  c: 1}\n", {(1, "SGL201"): "why"}),
+        ("a: | # waive SGL201: why\n  text\n", {(1, "SGL201"): "why"}),
+        ("a: 1 # waive SGL201: why\r\nb: 1\r\n", {(1, "SGL201"): "why"}),
+        ("a:\n- 1\n  # waive SGL201: why\n- 2\n", {(4, "SGL201"): "why"}),
+    ],
+)
+def test_a_waiver_stands_beside_the_setting_or_above_it(text: str, places: dict[tuple[int, str], str]) -> None:
+    assert lines(text) == places
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: '1 # waive SGL201: why'\n",
+        'a: "1 # waive SGL201: why"\n',
+        "a: |\n  # waive SGL201: why\n",
+        "a: >-\n  b # waive SGL201: why\n",
+        "a: b#waive SGL201\n",
+        "a: 'x\n  # waive SGL201: why\n  y'\n",
+    ],
+)
+def test_a_sign_inside_of_a_value_is_no_waiver(text: str) -> None:
+    assert list(comments(text)) == []
+    assert lines(text) == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["a: 1 # we may waive SGL201: later\n", "a: 1 # waives SGL201: no\n", "a: 1 # waive the fee\n"]
+)
+def test_a_sentence_with_the_word_in_it_is_no_waiver(text: str) -> None:
+    assert lines(text) == {}
+
+
+def test_a_blank_line_ends_what_stands_directly_above() -> None:
+    assert lines("# waive SGL201: why\n\na: 1\n") == {(2, "SGL201"): "why"}
+
+
+@pytest.mark.parametrize(
+    ("comment", "said"),
+    [
+        ("# waive SGL201", "gives no reason"),
+        ("# waive SGL201:", "gives no reason"),
+        ("# waive SGL201: -", "gives no reason"),
+        ("# waive SGL201 since it fails", "gives no reason"),
+        ("# waive SGL999: why", "no such rule"),
+        ("# waive E501: why", "no such rule"),
+        ("# waive", "of no rule"),
+        ("# waive: why", "of no rule"),
+        ("# waive SGL001: why", "cannot be waived"),
+    ],
+)
+def test_a_waiver_without_rule_or_reason_waives_nothing_and_is_said(comment: str, said: str) -> None:
+    found = read(f"a: 1\nb: 1 {comment}\n")
+    assert not found.by_place
+    ((line, message, fix),) = found.flaws
+    assert line == 2
+    assert said in message
+    assert fix
+
+
+def test_of_several_rules_the_good_ones_hold() -> None:
+    found = read("a: 1 # waive SGL201, SGL999: why\n")
+    assert list(found.by_place) == [(1, "SGL201")]
+    assert len(found.flaws) == 1
+
+
+def test_a_file_with_errors_has_none() -> None:
+    assert not read("a: 1 # waive SGL201: why\nb: 'open\n").by_place
+
+
+def test_the_reason_is_found_by_a_problems_place(tmp_path: Path) -> None:
+    file = tmp_path / "all.yml"
+    file.write_text("a: 1\nb: 1 # waive SGL201: why\n")
+    assert waived(Problem(file, 2, "b", "x"), "SGL201") == "why"
+    assert waived(Problem(file, 1, "a", "x"), "SGL201") == ""
+    assert waived(Problem(file, 2, "b", "x"), "SGL501") == ""
+    assert waived(Problem(None, None, "b", "x", source="--data b"), "SGL201") == ""
+    assert waived(Problem(file, None, "", "x"), "SGL201") == ""
+
+
+def test_a_file_that_changes_is_read_again(tmp_path: Path) -> None:
+    file = tmp_path / "all.yml"
+    file.write_text("a: 1 # waive SGL201: why\n")
+    assert of_file(file).by_place
+    file.write_text("a: 1\n")
+    assert not of_file(file).by_place
+    file.unlink()
+    assert not of_file(file).by_place
+
+
+PARTS = st.sampled_from(["word", "'it''s # no'", '"no # no"', "12", "{x: 1, y: '#'}", "[a, b]", "|\n  # no\n", "a#b"])
+
+
+@given(st.lists(st.tuples(PARTS, st.sampled_from(["", " # c", " #", "  # c # d"])), max_size=6))
+def test_every_comment_is_found_and_nothing_else(parts: list[tuple[str, str]]) -> None:
+    text, expected = "", []
+    for number, (value, comment) in enumerate(parts):
+        beside = "" if value.endswith("\n") else comment
+        text += f"k{number}: {value}{beside}".rstrip("\n") + "\n"
+        if beside:
+            expected.append(beside.strip())
+    assert [comment.text for comment in comments(text)] == expected

@@ -1,0 +1,98 @@
+"""Files of settings: shown without secrets, written at once."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sglang_fleet.lint.fixing import Change
+from sglang_fleet.lint.writing import ChangedMeanwhileError, diff, write
+from sglang_fleet.masking import MASK
+
+CHANGE = Change("a: 1\nb: 2\n", "a: 1\n")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "all.yml"
+    path.write_text(CHANGE.before)
+    return path
+
+
+def test_the_new_text_is_written_and_nothing_is_left_beside_it(file: Path) -> None:
+    write(file, CHANGE)
+    assert file.read_text() == CHANGE.after
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_bytes_are_kept_as_they_are(file: Path) -> None:
+    file.write_bytes("\ufeffa: 1\r\nb: ä\r\n".encode())
+    write(file, Change("\ufeffa: 1\r\nb: ä\r\n", "\ufeffb: ä\r\n"))
+    assert file.read_bytes() == "\ufeffb: ä\r\n".encode()
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
+def test_the_mode_is_kept(file: Path, mode: int) -> None:
+    file.chmod(mode)
+    write(file, CHANGE)
+    assert file.stat().st_mode & 0o7777 == mode
+
+
+def test_a_link_stays_a_link(file: Path, tmp_path: Path) -> None:
+    link = tmp_path / "folder" / "link.yml"
+    link.parent.mkdir()
+    link.symlink_to(os.path.relpath(file, link.parent))
+    write(link, CHANGE)
+    assert link.is_symlink()
+    assert file.read_text() == CHANGE.after
+
+
+def test_a_file_that_somebody_changed_meanwhile_is_left_alone(file: Path) -> None:
+    file.write_text("a: 3\n")
+    with pytest.raises(ChangedMeanwhileError):
+        write(file, CHANGE)
+    assert file.read_text() == "a: 3\n"
+
+
+def test_a_write_that_fails_leaves_the_old_text(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        write(file, CHANGE)
+    assert file.read_text() == CHANGE.before
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_a_diff_names_the_file_and_shows_what_changes() -> None:
+    assert diff("group_vars/all.yml", CHANGE).splitlines() == [
+        "--- a/group_vars/all.yml",
+        "+++ b/group_vars/all.yml",
+        "@@ -1,2 +1 @@",
+        " a: 1",
+        "-b: 2",
+    ]
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "api_key: s3cr3t-value",
+        "HF_TOKEN: 's3cr3t-value'",
+        "HF_TOKEN: |\n  first line\n  s3cr3t-value",
+        "db_password: {value: s3cr3t-value}",
+        "api_keys:\n- s3cr3t-value",
+        "x: --api-key s3cr3t-value",
+    ],
+)
+def test_a_diff_hides_secrets_also_beside_the_change(secret: str) -> None:
+    text = f"{secret}\nb: 2\nc: 's3cr3t-value'\n" if "x:" not in secret else f"{secret}\nb: 2\n"
+    shown = diff("all.yml", Change(text, text.replace("b: 2\n", "")))
+    assert "-b: 2" in shown
+    assert "s3cr3t-value" not in shown
+    assert MASK in shown
+
+
+def test_a_diff_cannot_move_the_terminals_cursor() -> None:
+    assert "\x1b" not in diff("all.yml", Change("a: \x1b[2J\nb: 1\n", "a: \x1b[2J\n"))
