@@ -25,6 +25,7 @@ _HARMLESS_WITH = {
     "key": frozenset({"num"}),  # num_key_value_heads
     "pass": frozenset({"forward"}),
 }
+_OTHERS = frozenset({"watermark_config"})  # its JSON may hold keys: SGLang 0.5.23 hides it too, in ServerArgs' repr
 _PLACES = frozenset({"file", "path", "dir", "directory"})  # where a secret is, is none
 
 # Text. `readable` shows a carriage return as ␍.
@@ -88,7 +89,7 @@ def is_sensitive(name: str) -> bool:
     words = [word for word in re.split(r"[_-]+", name.lower()) if word]
     if not words or words[-1] in _PLACES:
         return False
-    if words[-1] == "auth":
+    if words[-1] == "auth" or "_".join(words) in _OTHERS:
         return True
     return any(_TELLING.search(word) and _HARMLESS_WITH.get(word, frozenset()).isdisjoint(words) for word in words)
 

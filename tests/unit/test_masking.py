@@ -17,7 +17,7 @@ from sglang_fleet.render import yaml_text
 from sglang_fleet.systemd_text import environment_line, exec_word
 
 POISON = "p0ison-Value_42"
-SECRET_FLAGS = {"--api-key", "--admin-api-key", "--ssl-keyfile-password"}
+SECRET_FLAGS = {"--api-key", "--admin-api-key", "--ssl-keyfile-password", "--watermark-config"}
 
 # A value begins, goes on and ends with the marker, so that no part of it can be left over unnoticed.
 MARKER = "q7Q"

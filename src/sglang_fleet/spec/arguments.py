@@ -18,8 +18,8 @@ from pydantic import (
 
 from sglang_fleet.spec.base import Line, Noun, Text, refusal
 
-SECRETS = frozenset({"api_key", "admin_api_key", "ssl_keyfile_password"})
-"""The arguments of 0.5.23 whose value is a secret."""
+SECRETS = frozenset({"api_key", "admin_api_key", "ssl_keyfile_password", "watermark_config"})
+"""The arguments of any release whose value is a secret."""
 
 # `--config` is how secrets reach the server; the others end it.
 _NEVER = ("config", "help", "version")
