@@ -3,16 +3,20 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SETUP := .venv/.installed
+REAL := .lab/cache/real-0.5.23
+REAL_SETUP := $(REAL)/.installed
+REAL_LOCKS := locks/real-torch-cpu.txt locks/real-sglang-0.5.23-cpu.txt locks/real-sglang-0.5.9-cpu.txt
 SOURCES := src roles lab tests tools benchmarks inventory deploy.py rollback.py
 
-.PHONY: help setup demo test lint format clean lock
+.PHONY: help setup setup-real demo test test-real lint format clean lock
 
 help:
-	@echo "make setup   the virtual environment, from the locked, hashed packages"
-	@echo "make demo    the whole story on four real systemd hosts on this machine (root)"
-	@echo "make test    unit and lab tests (the lab needs root and Linux)"
-	@echo "make lint    ruff and mypy"
-	@echo "make clean   end the labs and remove everything that was built"
+	@echo "make setup       the virtual environment, from the locked, hashed packages"
+	@echo "make demo        the whole story on four real systemd hosts on this machine (root)"
+	@echo "make test        unit and lab tests (the lab needs root and Linux)"
+	@echo "make test-real   against SGLang itself, on the CPU (x86-64, Python 3.11, 1.7 GB)"
+	@echo "make lint        ruff and mypy"
+	@echo "make clean       end the labs and remove everything that was built"
 
 setup: $(SETUP)
 
@@ -26,12 +30,28 @@ $(SETUP): locks/dev.txt pyproject.toml
 	@$(BIN)/python -m compileall -q src roles # pip does it for packages; a run is 40 ms faster for it
 	@touch $@
 
+# SGLang itself, beside ours: the same Python, so that both command lines are read by the same argparse.
+setup-real: $(REAL_SETUP)
+
+$(REAL_SETUP): $(REAL_LOCKS) | setup
+	@$(BIN)/python -c 'import platform, sys; ok = platform.machine() == "x86_64" and sys.version_info[:2] == (3, 11); sys.exit(None if ok else "the real SGLang is locked for Python 3.11 on x86-64")'
+	@rm -rf $(REAL) && $(BIN)/python -m venv $(REAL)
+	@echo "installing SGLang itself for the CPU"
+	@$(REAL)/bin/python -m pip install -qq --disable-pip-version-check --no-deps --require-hashes \
+		--requirement locks/real-torch-cpu.txt --requirement locks/real-sglang-0.5.23-cpu.txt
+	@$(REAL)/bin/python -m pip install -qq --disable-pip-version-check --no-deps --require-hashes \
+		--target $(REAL)/sglang-0.5.9 --requirement locks/real-sglang-0.5.9-cpu.txt
+	@touch $@
+
 demo: setup
 	@$(BIN)/python -m lab.demo
 
 # Three processes, each with a lab of its own: the tests mostly wait for servers to start and to soak.
 test: setup
 	@$(BIN)/python -m pytest --numprocesses 3 --dist loadfile
+
+test-real: setup $(REAL_SETUP)
+	@$(BIN)/python -m pytest tests/real
 
 lint: setup
 	@$(BIN)/ruff check $(SOURCES)

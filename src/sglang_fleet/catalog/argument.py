@@ -109,10 +109,14 @@ class Argument:
             return [f"--no-{self.written.removeprefix('--')}"]
         if value is True:
             return [self.written]
-        words = [_word(item) for item in self._items(value)]
+        words = self.words(value)
         if len(words) == 1 and _looks_like_option(words[0]):
             return [f"{self.written}={words[0]}"]
         return [self.written, *words]
+
+    def words(self, value: object) -> list[str]:
+        """The words that a value becomes, without the argument's name."""
+        return [_word(item) for item in self._items(value)]
 
     def check(self, name: str, value: object) -> str | None:
         """One sentence about what is wrong with a value, beginning with the name; None when it is right."""
