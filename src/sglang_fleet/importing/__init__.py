@@ -1,0 +1,196 @@
+"""From a hand-written start of SGLang to the settings that render the same command line.
+
+A systemd unit, a launch script or a compose file goes in; group_vars/all.yml comes out, with a note for everything
+that is not in it as it was. Nothing is run, and no value of a secret comes out.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from sglang_fleet.catalog import catalogue, history, versions
+from sglang_fleet.importing import compose, unit
+from sglang_fleet.importing.basis import Files, Launch, Note, Notes, Surroundings, UnreadableError
+from sglang_fleet.importing.commands import Finder
+from sglang_fleet.importing.groups import fitting_version, groups
+from sglang_fleet.importing.releases import frame
+from sglang_fleet.importing.secrets import Secrets, hidden
+from sglang_fleet.importing.service import is_name, name_of, service
+from sglang_fleet.importing.shell import Runner, State
+from sglang_fleet.importing.yaml_text import document
+from sglang_fleet.masking import mask
+
+__all__ = ["Files", "Imported", "NameUnusable", "Note", "UnreadableError", "import_text"]
+
+
+class NameUnusable(ValueError):  # noqa: N818 - it reads as what is wrong
+    """The name that was asked for is no name of a service."""
+
+
+_TELLING = 3  # a shorter text may stand in a word by chance
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What became of a source.
+
+    Attributes:
+        settings: everything, as group_vars/all.yml holds it.
+        notes: what is not there as it was, by line.
+        yaml: the file.
+    """
+
+    settings: dict[str, Any]
+    notes: tuple[Note, ...]
+    yaml: str
+
+
+def import_text(
+    text: str, *, source: str = "", name: str | None = None, version: str | None = None, files: Files | None = None
+) -> Imported:
+    """Import a unit, a launch script or a compose file.
+
+    Args:
+        text: what it holds.
+        source: its file name; empty for standard input.
+        name: the service's name; by default from the unit, the compose file or the model.
+        version: the SGLang release; by default the newest that has all the flags that are used.
+        files: the files beside it, for those that it names.
+
+    Raises:
+        UnreadableError: it cannot be understood, or starts no SGLang; with the line. No value is in its message.
+        UnknownVersion: there is no catalogue for the version.
+        NameUnusable: the name cannot be one of a service.
+    """
+    if name is not None and not is_name(name):
+        raise NameUnusable(
+            f"{name!r} is no name of a service: use lower-case letters, digits and '-', at most 48 of them"
+        )
+    notes = Notes()
+    file_name = PurePath(source).name or _named_inside(text)
+    launches = _launches(text.removeprefix("\ufeff").replace("\r\n", "\n"), file_name, files or Files(), notes)
+    chosen = version or fitting_version(launches)
+    known = catalogue(chosen)
+    if version is None and chosen != versions()[-1]:
+        _say_version(launches, chosen, notes)
+    services: dict[str, Any] = {}
+    values: set[str] = set()
+    for index, launch in enumerate(launches):
+        wanted = name if name and index == 0 else name_of(launch, stem=PurePath(file_name).stem)
+        key = _free(wanted, services)
+        secrets = Secrets(service=key, notes=notes)
+        services[key] = service(launch, known, name=key, secrets=secrets, notes=notes)
+        values |= secrets.values
+    around = frame(chosen)
+    settings = {
+        "cuda": around.cuda,
+        "sglang": {"version": chosen, "requirements": around.lock},
+        "services": services,
+    }
+    shown = tuple(Note(note.line, hidden(note.text, values)) for note in notes.all())
+    yaml = document(settings, notes=shown, source=file_name or "standard input", beside=_beside(services, chosen))
+    return Imported(settings, shown, yaml)
+
+
+def _named_inside(text: str) -> str:
+    """The file name that `systemctl cat` writes above a unit."""
+    found = re.match(r"# /[^\n]*?([^/\n]+\.service)\n", text)
+    return found[1] if found else ""
+
+
+def _launches(text: str, file_name: str, files: Files, notes: Notes) -> list[Launch]:
+    finder = Finder(notes)
+    if unit.is_unit(text):
+        found = unit.read(
+            text, unit=file_name if file_name.endswith(".service") else "", files=files, notes=notes, finder=finder
+        )
+        what = "the unit starts"
+    elif re.search(r"^kind:", text, re.MULTILINE) and re.search(r"^apiVersion:", text, re.MULTILINE):
+        raise UnreadableError(1, "expected a unit, a launch script or a compose file, found a Kubernetes manifest")
+    elif compose.is_compose(text):
+        found = compose.read(text, files=files, notes=notes, finder=finder)
+        what = "the compose file starts"
+    else:
+        runner = Runner(State(Surroundings(reads=files)), notes=notes, handler=finder.command)
+        runner.whole(text, line=1)
+        _say_outside(runner, finder, notes)
+        found = finder.launches
+        what = "the script starts"
+    if not found:
+        raise _nothing(finder, what)
+    return _different(found, notes)
+
+
+def _different(launches: list[Launch], notes: Notes) -> list[Launch]:
+    """The launches without those that only start the same server again, as a loop over a variable does."""
+    found: dict[tuple[str, ...], Launch] = {}
+    for launch in launches:
+        words = tuple(word.text for word in launch.words)
+        if words in found:
+            notes.add(
+                launch.line, "the same command line is started again, with other variables or elsewhere: left out"
+            )
+        found.setdefault(words, launch)
+    return list(found.values())
+
+
+def _nothing(finder: Finder, what: str) -> UnreadableError:
+    """What was found instead of SGLang."""
+    if not finder.seen:
+        return UnreadableError(
+            1, "expected a start of SGLang (python3 -m sglang.launch_server, or sglang serve), found none"
+        )
+    program, line = finder.seen[0]
+    shown = mask(program) if re.fullmatch(r"[\w@%+./~${}-]{1,120}", program) else "another program"
+    fix = "; import that file itself, or name the folder that holds it with --root" if "/" in program else ""
+    return UnreadableError(line, f"expected a start of SGLang, found that {what} {shown}{fix}")
+
+
+def _say_outside(runner: Runner, finder: Finder, notes: Notes) -> None:
+    """Which variables a caller of the script could set."""
+    words = [word.text for launch in finder.launches for word in launch.words]
+    outside = runner.state.scope.outside.items()
+    names = [name for name, default in outside if default and any(_comes_from(word, default) for word in words)]
+    if names:
+        shown = ", ".join(f"${name}" if name.isdecimal() else name for name in names)
+        notes.add(finder.launches[0].line, f"{shown}: can be set from outside; the script's own defaults were taken")
+
+
+def _comes_from(word: str, default: str) -> bool:
+    return word == default or (len(default) > _TELLING and default in word)
+
+
+def _say_version(launches: list[Launch], chosen: str, notes: Notes) -> None:
+    """Why another release than the newest was chosen."""
+    newest = catalogue(versions()[-1])
+    for launch in launches:
+        for group in groups(launch.words)[0]:
+            there = history(group.flag)
+            if there and newest.find(group.flag) is None and there[-1] != versions()[-1]:
+                sentence = (newest.check(group.flag, None) or "").replace("`", "")
+                notes.add(group.line, f"{sentence}; read as SGLang {chosen} for that")
+
+
+def _free(wanted: str, taken: dict[str, Any]) -> str:
+    key, number = wanted, 1
+    while key in taken:
+        number += 1
+        key = f"{wanted[: 48 - len(str(number)) - 1]}-{number}"
+    return key
+
+
+def _beside(services: dict[str, Any], version: str) -> dict[str, str]:
+    found = {"cuda.version": "in quotes, or it would be a number", "cuda.source": "or wheels, or preinstalled"}
+    if version != versions()[-1]:
+        found["sglang.requirements"] = "to be made: the lock file of this release, with hashes"
+    for name, one in services.items():
+        if one.get("user") == "root":
+            found[f"services.{name}.user"] = (
+                "as it was; without this line the server gets an account of its own, sglang"
+            )
+        if one.get("secrets"):
+            found[f"services.{name}.secrets"] = "where each value is: env, file or command; it is never shown"
+    return found

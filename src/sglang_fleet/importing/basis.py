@@ -1,0 +1,158 @@
+"""What every reader of hand-written starts shares: words with their lines, notes, and the start that was found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+UNKNOWN = "\0"
+"""Stands on both sides of a piece of text whose value only the host knows; no word of a process can hold it."""
+
+
+class UnreadableError(Exception):
+    """The text cannot be understood. The message never holds a value: it may be a secret."""
+
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(message)
+        self.line, self.message = line, message
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word of a command line, and the line of the source that it starts on."""
+
+    text: str
+    line: int
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the whole text is known without asking the host."""
+        return UNKNOWN not in self.text
+
+
+def plain(text: str) -> str:
+    """A text with its unknown pieces as they were written."""
+    return text.replace(UNKNOWN, "")
+
+
+def unknown(written: str) -> str:
+    """A piece of text whose value only the host knows, as it was written."""
+    return f"{UNKNOWN}{plain(written)}{UNKNOWN}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Note:
+    """What could not be carried over, or not as it was, and where it stands."""
+
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The files beside the source, for those that it names.
+
+    Attributes:
+        root: what stands for `/` on the host; None when no folder was given.
+        folder: where the source lies; None for standard input.
+    """
+
+    root: Path | None = None
+    folder: Path | None = None
+
+    def read(self, name: str) -> str | None:
+        """The text of a file that the source names; None when it is not here or is no text."""
+        for path in self._places(name):
+            try:
+                return path.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError, ValueError):
+                continue
+        return None
+
+    def _places(self, name: str) -> list[Path]:
+        bases = [base for base in (self.root, self.folder) if base is not None]
+        relative = name.lstrip("/")
+        # A unit that was copied together with its files has them beside it, whatever their folder was.
+        beside = [self.folder / Path(name).name] if self.folder is not None and Path(name).name else []
+        return [base / relative for base in bases] + beside
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a command starts in, as far as it is known. Never changed: each wrapper makes a new one.
+
+    Attributes:
+        environment: the variables, by name.
+        lines: the line that set each of them.
+        directory: the folder it starts in.
+        user: the account.
+        home: the account's home, where that is certain.
+        limits: resource limits by their short names (`nofile`), as systemd writes values.
+        gpus: the indices of the GPUs that it may use; None for all.
+        volumes: container paths and where they are on the host, of a container.
+        container: whether it runs in one.
+        reads: the files beside the source.
+        ports: what `-p` says, with its line.
+        trial: whether a branch is only looked into: no start in it counts.
+    """
+
+    environment: dict[str, str] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)
+    directory: str | None = None
+    user: str | None = None
+    home: str | None = None
+    limits: dict[str, str] = field(default_factory=dict)
+    gpus: tuple[int, ...] | None = None
+    volumes: tuple[tuple[str, str], ...] = ()
+    container: bool = False
+    reads: Files = Files()
+    ports: tuple[tuple[str, int], ...] = ()
+    trial: bool = False
+
+    def with_variables(self, variables: dict[str, str], line: int) -> Surroundings:
+        """The same with more variables."""
+        return replace(
+            self,
+            environment=self.environment | variables,
+            lines=self.lines | dict.fromkeys(variables, line),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One start of SGLang.
+
+    Attributes:
+        words: SGLang's own arguments: what follows `-m sglang.launch_server`.
+        line: where the command starts.
+        around: what it starts in.
+        name: the service's name, where the source has one.
+        description: what the source calls it.
+        unit: the file name of the unit that starts it today.
+        startup: seconds that it may take to start.
+        drain: seconds that running requests may take when it stops.
+    """
+
+    words: tuple[Word, ...]
+    line: int
+    around: Surroundings
+    name: str = ""
+    description: str = ""
+    unit: str = ""
+    startup: float | None = None
+    drain: float | None = None
+
+
+class Notes:
+    """The notes of one import, each once."""
+
+    def __init__(self) -> None:
+        self._found: dict[Note, None] = {}
+
+    def add(self, line: int, text: str) -> None:
+        """Add one."""
+        self._found[Note(line, plain(text))] = None
+
+    def all(self) -> list[Note]:
+        """All of them, by line; those of one line in the order they were found."""
+        return sorted(self._found, key=lambda note: note.line)

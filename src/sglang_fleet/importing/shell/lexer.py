@@ -1,0 +1,292 @@
+"""A shell script as words and operators. Enough of POSIX sh and bash for scripts that start servers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Literal
+
+from sglang_fleet.importing.basis import UnreadableError
+
+PartKind = Literal["text", "parameter", "command", "arithmetic", "array"]
+
+_OPERATORS = ("&>>", "<<<", "<<-", ";;&", "&&", "||", ";;", ";&", ">>", "<<", ">&", "<&", "&>", ">|", "|&")
+_SINGLE = ";&|()<>"
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-]")
+_ARRAY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=\Z")
+_GOES_ON = re.compile(r"\\[ \t\r]*(?:[ \t]#[^\n]*)?\n")
+_ANSI = {"a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of a word.
+
+    Attributes:
+        kind: literal text, a parameter (`X`, or `X:-default` out of braces), a command or arithmetic to substitute,
+            or the words of an array.
+        text: what it holds.
+        quoted: whether blanks in it do not split the word.
+        words: the words of an array.
+    """
+
+    kind: PartKind
+    text: str
+    quoted: bool = False
+    words: tuple[ShellWord, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ShellWord:
+    """A word before anything in it is expanded."""
+
+    parts: tuple[Part, ...]
+    line: int
+
+    @property
+    def literal(self) -> str | None:
+        """Its text when it is a plain unquoted word, as keywords are."""
+        one = self.parts[0] if len(self.parts) == 1 else None
+        return one.text if one is not None and one.kind == "text" and not one.quoted else None
+
+
+@dataclass(slots=True)
+class Token:
+    r"""A word, an operator, or the end of a line (`\n`).
+
+    Attributes:
+        heredoc: for `<<`: the text it brings.
+    """
+
+    text: str
+    line: int
+    word: ShellWord | None = None
+    heredoc: str | None = None
+    heredoc_end: tuple[str, bool, bool] | None = field(default=None, repr=False)
+
+
+def tokens(script: str, *, line: int = 1, counts: bool = True) -> list[Token]:
+    """The tokens of a script.
+
+    Args:
+        script: its text.
+        line: the number of its first line.
+        counts: whether the script has lines of its own; of another file all is on the line that names it.
+
+    Raises:
+        UnreadableError: a quote, `${` or `$(` is never closed.
+    """
+    return _Lexer(script, line=line, counts=counts).run()
+
+
+class _Lexer:
+    def __init__(self, text: str, *, line: int, counts: bool) -> None:
+        self.text, self.at, self.first, self.counts = text, 0, line, counts
+        self.found: list[Token] = []
+        self.pending: list[Token] = []
+
+    def line(self, at: int | None = None) -> int:
+        end = self.at if at is None else at
+        return self.first + (self.text.count("\n", 0, end) if self.counts else 0)
+
+    def run(self) -> list[Token]:
+        while self.at < len(self.text):
+            self._one()
+        self._heredocs()
+        self.found.append(Token("\n", self.line()))
+        return self.found
+
+    def _one(self) -> None:
+        text, at = self.text, self.at
+        character = text[at]
+        if character == "\n":
+            self.found.append(Token("\n", self.line()))
+            self.at += 1
+            self._heredocs()
+        elif character in " \t\r":
+            self.at += 1
+        elif blank := _GOES_ON.match(text, at):
+            # With blanks or a comment behind the backslash a shell would end the command; its author meant to go on.
+            self.at = blank.end()
+        elif descriptor := re.compile(r"[0-9]+(?=[<>])").match(text, at):
+            self.at = descriptor.end()  # which stream is sent elsewhere is no matter here
+        elif character == "#":
+            end = text.find("\n", at)
+            self.at = len(text) if end < 0 else end
+        elif character in "<>" and text[at + 1 : at + 2] == "(":
+            self._word()
+        elif character in _SINGLE or text.startswith("&>", at):
+            operator = next((each for each in _OPERATORS if text.startswith(each, at)), character)
+            token = Token(operator, self.line())
+            self.at += len(operator)
+            self.found.append(token)
+            if operator in ("<<", "<<-"):
+                self._heredoc_start(token, strips=operator == "<<-")
+        else:
+            self._word()
+
+    def _heredoc_start(self, token: Token, *, strips: bool) -> None:
+        found = re.compile(r"[ \t]*(?:'([^'\n]*)'|\"([^\"\n]*)\"|(\\?[^\s;&|<>()]+))").match(self.text, self.at)
+        if found is None:
+            raise UnreadableError(token.line, "expected a word after <<")
+        single, double, bare = found.groups()
+        quoted = bare is None or bare.startswith("\\")
+        token.heredoc_end = ((single or double or bare or "").removeprefix("\\"), quoted, strips)
+        self.pending.append(token)
+        self.at = found.end()
+
+    def _heredocs(self) -> None:
+        for token in self.pending:
+            end, _, strips = token.heredoc_end or ("", False, False)
+            lines: list[str] = []
+            while self.at < len(self.text):
+                stop = self.text.find("\n", self.at)
+                stop = len(self.text) if stop < 0 else stop
+                line = self.text[self.at : stop]
+                self.at = min(stop + 1, len(self.text))
+                line = line.lstrip("\t") if strips else line
+                if line.rstrip("\r") == end:
+                    break
+                lines.append(line)
+            token.heredoc = "\n".join(lines) + "\n"
+        self.pending = []
+
+    def _word(self) -> None:
+        start, parts = self.at, list[Part]()
+        plain: list[str] = []
+
+        def flush() -> None:
+            if plain:
+                parts.append(Part("text", "".join(plain)))
+                plain.clear()
+
+        while self.at < len(self.text):
+            character = self.text[self.at]
+            if character in " \t\r\n;&|" or (character in "()<>" and not self._opens(parts, plain)):
+                break
+            if character in "()<>":
+                flush()
+                parts.append(self._array() if character == "(" else self._process())
+            elif character in "'\"\\$`":
+                if character == "\\" and _GOES_ON.match(self.text, self.at):
+                    self.at = self.text.index("\n", self.at) + 1
+                    if self.text[self.at : self.at + 1].isspace():
+                        break
+                    continue
+                flush()
+                parts += self._special(character)
+            else:
+                plain.append(character)
+                self.at += 1
+        flush()
+        if parts:
+            self.found.append(Token("", self.line(start), ShellWord(tuple(parts), self.line(start))))
+
+    def _opens(self, parts: list[Part], plain: list[str]) -> bool:
+        """Whether a bracket belongs to a word: an array's, or a process to read from."""
+        if self.text[self.at] == "(":
+            return not parts and bool(_ARRAY.fullmatch("".join(plain)))
+        return self.text[self.at + 1 : self.at + 2] == "(" and not plain
+
+    def _array(self) -> Part:
+        inner = self._until_closed("(", ")")
+        line = self.line(self.at - len(inner) - 1)
+        words = [token.word for token in _Lexer(inner, line=line, counts=self.counts).run() if token.word]
+        return Part("array", inner, words=tuple(words))
+
+    def _process(self) -> Part:
+        self.at += 1
+        return Part("command", self._until_closed("(", ")"))
+
+    def _special(self, character: str) -> list[Part]:
+        if character == "'":
+            return [Part("text", self._single(), quoted=True)]
+        if character == '"':
+            return self._double()
+        if character == "\\":
+            self.at += 2
+            return [Part("text", self.text[self.at - 1 : self.at], quoted=True)]
+        if self.text.startswith("$'", self.at):
+            return [Part("text", self._ansi(), quoted=True)]
+        if self.text.startswith('$"', self.at):
+            self.at += 1
+            return self._double()
+        return [self._substitution(quoted=False)]
+
+    def _single(self) -> str:
+        end = self.text.find("'", self.at + 1)
+        if end < 0:
+            raise UnreadableError(self.line(), "expected a closing ' for the one that opens here")
+        value, self.at = self.text[self.at + 1 : end], end + 1
+        return value
+
+    def _ansi(self) -> str:
+        found = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL).match(self.text, self.at)
+        if found is None:
+            raise UnreadableError(self.line(), "expected a closing ' for the one that opens here")
+        self.at = found.end()
+        return re.sub(r"\\(.)", lambda escape: _ANSI.get(escape[1], escape[1]), found[1], flags=re.DOTALL)
+
+    def _double(self) -> list[Part]:
+        opened, parts = self.line(), [Part("text", "", quoted=True)]
+        self.at += 1
+        while True:
+            found = re.compile(r'[^"\\$`]*').match(self.text, self.at)
+            if found and found[0]:
+                parts.append(Part("text", found[0], quoted=True))
+                self.at = found.end()
+            following = self.text[self.at : self.at + 1]
+            if not following:
+                raise UnreadableError(opened, 'expected a closing " for the one that opens here')
+            if following == '"':
+                self.at += 1
+                return parts
+            if following == "\\":
+                escaped = self.text[self.at + 1 : self.at + 2]
+                kept = "" if escaped == "\n" else escaped if escaped in '"\\$`' else f"\\{escaped}"
+                parts.append(Part("text", kept, quoted=True))
+                self.at += 2
+            else:
+                parts.append(self._substitution(quoted=True))
+
+    def _substitution(self, *, quoted: bool) -> Part:
+        text, at = self.text, self.at
+        if text[at] == "`":
+            end = text.find("`", at + 1)
+            if end < 0:
+                raise UnreadableError(self.line(), "expected a closing ` for the one that opens here")
+            self.at = end + 1
+            return Part("command", text[at + 1 : end], quoted)
+        if text.startswith("$((", at):
+            self.at += 1
+            inner = self._until_closed("(", ")")
+            return Part("arithmetic", inner.removeprefix("(").removesuffix(")"), quoted)
+        if text.startswith("$(", at):
+            self.at += 1
+            return Part("command", self._until_closed("(", ")"), quoted)
+        if text.startswith("${", at):
+            self.at += 1
+            return Part("parameter", self._until_closed("{", "}"), quoted)
+        found = _NAME.match(text, at + 1)
+        self.at = found.end() if found else at + 1
+        return Part("parameter", found[0], quoted) if found else Part("text", "$", quoted)
+
+    def _until_closed(self, opening: str, closing: str) -> str:
+        """What stands in brackets that open here; quoted ones do not count."""
+        opened, start, depth = self.line(), self.at + 1, 0
+        while self.at < len(self.text):
+            character = self.text[self.at]
+            if character == "\\":
+                self.at += 2
+                continue
+            if character == "'" and opening == "(":
+                self._single()
+                continue
+            if character == '"':
+                self._double()
+                continue
+            depth += (character == opening) - (character == closing)
+            self.at += 1
+            if depth == 0:
+                return self.text[start : self.at - 1]
+        raise UnreadableError(opened, f"expected a closing {closing} for the {opening} that opens here")
