@@ -1,4 +1,7 @@
-"""A model folder like a real one, a few kilobytes small: two valid safetensors shards with their index."""
+"""A model folder like a real one, a few kilobytes small: two valid safetensors shards with their index.
+
+config.json has the size of the real model, since deploys judge settings by it; the shards have not.
+"""
 
 import json
 import struct
@@ -37,11 +40,11 @@ def files() -> dict[str, bytes]:
     config: dict[str, object] = {
         "architectures": ["KimiK2ForCausalLM"],
         "model_type": "kimi_k2",
-        "hidden_size": 16,
-        "num_hidden_layers": 1,
-        "num_attention_heads": 1,
-        "num_key_value_heads": 1,
-        "vocab_size": 64,
+        "hidden_size": 7168,
+        "num_hidden_layers": 61,
+        "num_attention_heads": 64,
+        "num_key_value_heads": 64,
+        "vocab_size": 163840,
         "max_position_embeddings": 262144,
         "torch_dtype": "float32",
     }

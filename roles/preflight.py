@@ -11,10 +11,11 @@ from pyinfra.api.exceptions import PyinfraError
 
 from roles.connection import Connection
 from roles.fleet import Fleet
+from roles.judging import judge_hosts, judge_settings
 from roles.shared import shared_fleet
 from roles.terminal import heading, show
 from roles.wanted import Wanted, probe_request, want
-from sglang_fleet.checks import Refusal, check
+from sglang_fleet.checks import Judgement, Refusal
 from sglang_fleet.observe import HostState, ProbeUnreadable, Unknown, parse
 from sglang_fleet.plan import make_plan
 from sglang_fleet.problems import Problem, render
@@ -51,7 +52,9 @@ def _look_at_all(fleet: Fleet) -> None:
     answers = _ask(fleet, loaded, asked)
     answers.join(timeout=SENDING_SECONDS)
     wanted = want(loaded, folder=fleet.folder)  # meanwhile the hosts look
-    seen, refusals = _judge(wanted, dict(answers.get()))
+    errors, hint = judge_settings(loaded)
+    seen, judged = judge_hosts(loaded, wanted, dict(answers.get()))
+    refusals = {host: judgement.refusals for host, judgement in judged.items() if judgement.refusals}
     _plan_all(fleet, wanted, seen, refusals)
     unreachable = [host for host in fleet.hosts if host not in active]
     _cut_waves(fleet, wanted, [*fleet.busy, *unreachable, *refusals])
@@ -63,10 +66,11 @@ def _look_at_all(fleet: Fleet) -> None:
         fleet.end(host, Outcome.UNREACHABLE, reason="no connection could be made")
     for host, reasons in refusals.items():
         fleet.end(host, Outcome.REFUSED, reason="; ".join(reason.what for reason in reasons))
-    _show_plan(fleet, refusals, unreachable, seen)
+    _show_plan(fleet, judged, unreachable, seen)
+    show([hint] if hint else [])
     _fail(state, [*unreachable, *refusals])
-    if wanted.problems:
-        _show_problems(wanted.problems)
+    if wanted.problems or errors:
+        _show_problems([*wanted.problems, *errors])
         raise PyinfraError("The settings have errors, listed above. Nothing was changed.")
 
 
@@ -79,29 +83,6 @@ def _ask(fleet: Fleet, loaded: Loaded, asked: Sequence[str]) -> Greenlet:
         return name, _probe(fleet.connections[name], probe_request(loaded.deployments[name], folder=fleet.folder))
 
     return Pool(fleet.state.config.PARALLEL or None).map_async(one, asked)
-
-
-def _judge(
-    wanted: Wanted, answers: Mapping[str, HostState | Refusal]
-) -> tuple[dict[str, HostState], dict[str, Sequence[Refusal]]]:
-    seen: dict[str, HostState] = {}
-    refusals: dict[str, Sequence[Refusal]] = {}
-    for name in wanted.deployments:
-        answer = answers.get(name)
-        if answer is None:
-            continue
-        if not wanted.releases[name]:  # the settings give it no service: nothing there can stand in the way
-            if isinstance(answer, HostState):
-                seen[name] = answer
-            continue
-        if isinstance(answer, Refusal):
-            refusals[name] = (answer,)
-            continue
-        seen[name] = answer
-        found = check(deployment=wanted.deployments[name], releases=wanted.releases[name], state=answer)
-        if found:
-            refusals[name] = found
-    return seen, refusals
 
 
 def _probe(connection: Connection, request: Mapping[str, Any]) -> HostState | Refusal:
@@ -140,17 +121,18 @@ def _cut_waves(fleet: Fleet, wanted: Wanted, concerned: Sequence[str]) -> None:
 
 def _show_plan(
     fleet: Fleet,
-    refusals: Mapping[str, Sequence[Refusal]],
+    judged: Mapping[str, Judgement],
     unreachable: Sequence[str],
     seen: Mapping[str, HostState],
 ) -> None:
     lines = plan_lines(
         plans=fleet.plans,
-        refusals=refusals,
+        refusals={host: judgement.refusals for host, judgement in judged.items() if judgement.refusals},
         unreachable=unreachable,
         waves=fleet.waves,
         leftovers={host: _left_over(fleet, host, state) for host, state in seen.items()},
         full=bool(fleet.state.config.DIFF),
+        advice={host: judgement.advice for host, judgement in judged.items()},
     )
     if lines:
         heading("What would change" if fleet.busy else "Plan")

@@ -62,12 +62,16 @@ def parse(text: str) -> HostState:
         arch=answer["arch"].text(),
         python=answer["python"].text(),
         os=answer["os"].known(_operating_system),
+        glibc=answer["glibc"].maybe(Value.text),
         systemd=answer["systemd"].known(Value.whole),
         pythons={name: value.maybe(Value.text) for name, value in answer["pythons"].entries()},
         users={name: value.maybe(_user) for name, value in answer["users"].entries()},
         gpus=answer["gpus"].known(lambda value: value.each(_gpu)),
         driver=answer["driver"].maybe(Value.text),
         compute=answer["compute"].known(lambda value: value.each(_compute)),
+        iommu=answer["iommu"].known(Value.texts),
+        persistenced=answer["persistenced"].known(Value.flag),
+        interfaces=answer["interfaces"].known(Value.texts),
         listeners=dict(_listeners(*entry) for entry in answer["listeners"].entries()),
         disk=Disk(**{name: answer["disk"][name].known(Value.whole) for name in ("state_free_bytes", "tmp_free_bytes")}),
         toolkit=Toolkit(home=answer["toolkit"]["home"].text(), version=answer["toolkit"]["version"].maybe(Value.text)),
@@ -134,6 +138,7 @@ def _model(value: Value) -> Model:
         missing=value["missing"].texts(),
         wrong_size=value["wrong_size"].texts(),
         bytes=value["bytes"].whole(),
+        config=value["config"].maybe(Value.text),
     )
 
 

@@ -14,13 +14,18 @@ MINOR = frozenset(
     {
         "active_since",
         "command",
+        "config",
         "fragment",
+        "glibc",
+        "interfaces",
         "invocation",
+        "iommu",
         "last_activation",
         "leftovers",
         "memory_total_mib",
         "memory_used_mib",
         "mode",
+        "persistenced",
         "restarts",
         "result",
         "sub",
@@ -112,7 +117,12 @@ class Toolkit:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model's folder. Without a safetensors index nothing can be missing; `bytes`: what is present."""
+    """A model's folder. Without a safetensors index nothing can be missing.
+
+    Attributes:
+        bytes: what is present of its weights.
+        config: the text of its config.json; None without one.
+    """
 
     exists: bool
     directory: bool
@@ -120,6 +130,7 @@ class Model:
     missing: tuple[str, ...]
     wrong_size: tuple[str, ...]
     bytes: int
+    config: str | Unknown | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +274,11 @@ class HostState:
     """Everything one probe saw. Mappings hold an entry for exactly what was asked about.
 
     Attributes:
+        glibc: its version; None when the host has another C library.
+        iommu: what the IOMMU does with what the GPUs read and write: "DMA" and "DMA-FQ" translate the addresses,
+            "identity" leaves them; empty without IOMMU.
+        persistenced: whether nvidia-persistenced runs.
+        interfaces: the names of the network interfaces.
         leftovers: service → unit of what was deployed earlier, is still enabled or runs, and was not asked about.
     """
 
@@ -271,12 +287,16 @@ class HostState:
     arch: str
     python: str
     os: OperatingSystem | Unknown
+    glibc: str | Unknown | None
     systemd: int | Unknown
     pythons: Mapping[str, str | Unknown | None]
     users: Mapping[str, User | Unknown | None]
     gpus: tuple[Gpu, ...] | Unknown
     driver: str | Unknown | None
     compute: tuple[ComputeProcess, ...] | Unknown
+    iommu: tuple[str, ...] | Unknown
+    persistenced: bool | Unknown
+    interfaces: tuple[str, ...] | Unknown
     listeners: Mapping[int, tuple[Process, ...] | Unknown]
     disk: Disk
     toolkit: Toolkit

@@ -4,7 +4,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
-from sglang_fleet.checks import Refusal
+from sglang_fleet.checks import Advice, Refusal
 from sglang_fleet.observe import Unknown
 from sglang_fleet.plan import HostPlan, ServiceChange
 from sglang_fleet.rollout import Outcome, Rollout, Verdict, Wave
@@ -23,6 +23,7 @@ def plan_lines(
     waves: Sequence[Wave],
     full: bool,
     leftovers: Mapping[str, Mapping[str, str] | Unknown] | None = None,
+    advice: Mapping[str, Sequence[Advice]] | None = None,
 ) -> list[str]:
     """What a rollout would do.
 
@@ -31,8 +32,9 @@ def plan_lines(
         refusals: why the others are left alone.
         unreachable: the hosts that no connection was made to.
         waves: the order of the rollout.
-        full: whole differences; otherwise only the lines that change.
+        full: whole differences and notes; otherwise only the lines that change, and warnings.
         leftovers: of each host, what is deployed there and is not in its settings; see HostState.
+        advice: what the rules say of each host beside refusals.
     """
     busy = [host for host, plan in plans.items() if not plan.nothing_to_do]
     idle = [host for host, plan in plans.items() if plan.nothing_to_do]
@@ -44,7 +46,9 @@ def plan_lines(
         lines += ["", *_wrapped(f"nothing to do on {names(idle)}: the running, proven release is the one wanted")]
     for host in unreachable:
         lines += ["", f"{host}: not reached; it is left as it is and counts as failed"]
-    return [*lines, *_refusal_lines(refusals), *_leftover_lines(leftovers or {})]
+    lines += _refusal_lines(refusals)
+    lines += _advice_lines(advice or {}, notes=full)
+    return [*lines, *_leftover_lines(leftovers or {})]
 
 
 def _refusal_lines(refusals: Mapping[str, Sequence[Refusal]]) -> list[str]:
@@ -55,9 +59,40 @@ def _refusal_lines(refusals: Mapping[str, Sequence[Refusal]]) -> list[str]:
     for found, where in hosts.items():
         lines += ["", *_wrapped(f"{names(where)}: refused, left as {'it is' if len(where) == 1 else 'they are'}")]
         for reason in found:
-            lines += _wrapped("- " + reason.what, indent=2)
-            lines += _wrapped("fix: " + reason.fix, indent=4) if reason.fix else []
+            lines += _reason_lines(reason)
     return lines
+
+
+def _advice_lines(advice: Mapping[str, Sequence[Advice]], *, notes: bool) -> list[str]:
+    hosts: dict[Advice, list[str]] = {}
+    for host, found in advice.items():
+        for one in dict.fromkeys(found):
+            if notes or one.severity != "note":
+                hosts.setdefault(one, []).append(host)
+    alike: dict[tuple[str, ...], list[Advice]] = {}
+    for one, where in hosts.items():
+        alike.setdefault(tuple(where), []).append(one)
+    lines: list[str] = []
+    for places, found in alike.items():
+        lines += ["", *_wrapped(f"{names(places)}: worth a look")]
+        for one in sorted(found, key=lambda one: one.severity == "note"):
+            lines += _reason_lines(one, mark="*")  # a "-" would be shown as a line that goes away
+    return lines
+
+
+def _reason_lines(reason: Refusal | Advice, *, mark: str = "-") -> list[str]:
+    lines = _wrapped(f"{mark} {reason.what}" + (f" [{reason.rule}]" if reason.rule else ""), indent=2)
+    return lines + (_wrapped("fix: " + reason.fix, indent=4) if reason.fix else [])
+
+
+def settings_line(*, warnings: int, notes: int) -> str:
+    """A word on what lint finds in the settings beside errors; empty when that is nothing."""
+    counted = [_counted(number, what) for number, what in ((warnings, "warning"), (notes, "note")) if number]
+    return f"{' and '.join(counted)} in the settings: `sglang-fleet lint` shows them" if counted else ""
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _leftover_lines(leftovers: Mapping[str, Mapping[str, str] | Unknown]) -> list[str]:

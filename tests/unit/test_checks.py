@@ -1,21 +1,24 @@
-"""What a host is refused for, before anything on it changes."""
+"""What a host is refused for, before anything on it changes, and what is worth a word."""
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from sglang_fleet.checks import check
-from sglang_fleet.observe import ComputeProcess, Model, Process, Unknown
+from sglang_fleet.checks import Judgement, judge
+from sglang_fleet.observe import ComputeProcess, Disk, Model, Process, Unknown
 from tests.factories import NOTHING_INSTALLED, deployment, host_state, release, service
 
 FOREIGN = Process(pid=7, command="python3 -m http.server", unit="old.service")
-WHOLE = Model(exists=True, directory=True, index=True, missing=(), wrong_size=(), bytes=1)
+WHOLE = Model(exists=True, directory=True, index=True, missing=(), wrong_size=(), bytes=1, config="{}")
 
 
 def refusals(*, gpus: list[int] | None = None, **changes: Any) -> list[str]:
     one = service(gpus=gpus)
     state = host_state({"k26": NOTHING_INSTALLED}, **changes)
-    return [refusal.what for refusal in check(deployment=deployment(one), releases=[release(one)], state=state)]
+    found = judge(deployment=deployment(one), releases=[release(one)], state=state)
+    return [refusal.what for refusal in found.refusals]
 
 
 def test_a_host_that_has_everything_is_not_refused() -> None:
@@ -42,8 +45,10 @@ def test_a_host_without_a_driver_is_refused() -> None:
 def test_too_few_gpus_are_refused() -> None:
     one = service(args={"pp_size": 16})
     state = host_state({"k26": NOTHING_INSTALLED})
-    said = [refusal.what for refusal in check(deployment=deployment(one), releases=[release(one)], state=state)]
-    assert said == ["services.k26 needs 16 GPUs (tp_size x pp_size); the host has 8"]
+    found = judge(deployment=deployment(one), releases=[release(one)], state=state)
+    assert [refusal.what for refusal in found.refusals] == [
+        "services.k26 needs 16 GPUs (tp_size x pp_size); the host has 8"
+    ]
 
 
 def test_a_gpu_that_is_not_there_is_refused() -> None:
@@ -72,7 +77,7 @@ def test_a_foreign_process_on_a_gpu_that_no_service_uses_is_no_reason() -> None:
     holder = ComputeProcess(pid=9, command="x", unit=None, gpu_uuid="GPU-7", used_mib=1)
     one = service(gpus=[0, 1], args={"pp_size": 2})
     state = host_state({"k26": NOTHING_INSTALLED}, compute=(holder,))
-    assert check(deployment=deployment(one), releases=[release(one)], state=state) == ()
+    assert judge(deployment=deployment(one), releases=[release(one)], state=state).refusals == ()
 
 
 @pytest.mark.parametrize(
@@ -80,11 +85,11 @@ def test_a_foreign_process_on_a_gpu_that_no_service_uses_is_no_reason() -> None:
     [
         (WHOLE, None),
         (
-            Model(exists=False, directory=False, index=False, missing=(), wrong_size=(), bytes=0),
+            Model(exists=False, directory=False, index=False, missing=(), wrong_size=(), bytes=0, config=None),
             "services.k26.args.model_path: /root/models/Kimi-K2.6 is not on the host",
         ),
         (
-            Model(exists=True, directory=True, index=True, missing=("a",), wrong_size=("b",), bytes=0),
+            Model(exists=True, directory=True, index=True, missing=("a",), wrong_size=("b",), bytes=0, config=None),
             "/root/models/Kimi-K2.6: a is missing, b is cut short",
         ),
     ],
@@ -96,3 +101,47 @@ def test_a_model_that_is_not_whole_is_refused(model: Model, said: str | None) ->
 def test_a_python_that_is_not_there_matters_only_where_a_venv_is_built() -> None:
     assert refusals(pythons={"python3": None}) == []
     assert refusals(pythons={"python3": None}, venvs=()) == ["python3 is not on the host"]
+
+
+def judged(*, waived: str = "", **changes: Any) -> Judgement:
+    """The story's service on a host with a broken model and little room."""
+    one = service(args={"tp_size": 3, "pp_size": 1})
+    return judge(
+        deployment=deployment(one),
+        releases=[release(one)],
+        state=host_state({"k26": NOTHING_INSTALLED}, **changes),
+        waived=lambda rule, _found: "a reason" if rule.id == waived else "",
+    )
+
+
+def test_a_refusal_names_its_rule() -> None:
+    assert [refusal.rule for refusal in judged(driver="570.1").refusals] == ["SGL803"]
+
+
+def test_a_warning_refuses_nothing_and_is_said() -> None:
+    found = judged(disk=Disk(state_free_bytes=10**12, tmp_free_bytes=10**8))
+    assert found.refusals == ()
+    assert [(one.severity, one.rule, one.what) for one in found.advice] == [
+        ("warning", "SGL815", "100 MB are free in /tmp, where compilers of kernels write")
+    ]
+
+
+@pytest.mark.parametrize("rule", ["SGL803", "SGL815"])
+def test_what_the_settings_waive_is_not_said(rule: str) -> None:
+    changes: dict[str, Any] = {"driver": "580.1", "disk": Disk(state_free_bytes=10**12, tmp_free_bytes=10**12)}
+    if rule == "SGL803":
+        changes["driver"] = "570.1"
+    else:
+        changes["disk"] = Disk(state_free_bytes=10**12, tmp_free_bytes=10**8)
+    assert judged(waived=rule, **changes) == Judgement()
+    assert judged(**changes) != Judgement()
+
+
+def test_rules_about_the_model_judge_what_the_probe_read() -> None:
+    config = json.dumps({"num_attention_heads": 8, "num_hidden_layers": 4})
+    model = replace(WHOLE, config=config)
+    found = judged(models={"/root/models/Kimi-K2.6": model})
+    said = [refusal.what for refusal in found.refusals] + [advice.what for advice in found.advice]
+    assert any(text.startswith("services.k26.args.tp_size: ") for text in said), said
+    assert judged(models={"/root/models/Kimi-K2.6": replace(model, config="{")}) == Judgement()
+    assert judged(models={"/root/models/Kimi-K2.6": replace(model, config=Unknown("EIO"))}) == Judgement()

@@ -6,7 +6,7 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from .basis import LARGE, Unreadable, from_json, is_there, names, read
+from .basis import LARGE, Unreadable, from_json, is_there, leaf, names, read
 
 if TYPE_CHECKING:
     from typing import Any
@@ -32,6 +32,19 @@ def model(root: str, path: str) -> dict[str, Any]:
         if size != size_by_header(f"{folder}/{shard}", size):
             facts["wrong_size"].append(shard)
     return facts
+
+
+def described_model(root: str, path: str) -> dict[str, Any]:
+    """A model, with its config.json as it is written: the controller reads it, once for all hosts with the same."""
+    return {**model(root, path), "config": leaf(config, f"{root}{path}/config.json")}
+
+
+def config(path: str) -> str | None:
+    """The text of a model's config.json; None without one."""
+    try:
+        return read(path).decode("utf-8", "replace")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def shards(index: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .basis import Unreadable, leaf, number
+from .basis import Unreadable, is_there, leaf, names, number, read
 from .processes import process
 
 if TYPE_CHECKING:
@@ -67,3 +67,13 @@ def compute(child: Child, root: str) -> list[dict[str, Any]]:
         }
         for pid, uuid, used in rows(child, 3)
     ]
+
+
+def iommu(root: str) -> list[str]:
+    """What the IOMMU does with what the GPUs read and write: DMA and DMA-FQ translate, identity does not."""
+    kinds = set()
+    for bus in names(f"{root}/proc/driver/nvidia/gpus"):
+        kind = f"{root}/sys/bus/pci/devices/{bus}/iommu_group/type"
+        if is_there(kind):  # without an IOMMU there is no group
+            kinds.add(read(kind).decode("ascii", "replace").strip())
+    return sorted(kinds)

@@ -71,3 +71,12 @@ def free_bytes(path: str) -> int:
         path = os.path.dirname(path)
     status = os.statvfs(path)
     return status.f_bavail * status.f_frsize
+
+
+def glibc() -> str | None:
+    """The version of the C library that programs here are linked to; None when it is another one."""
+    try:
+        name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
+    except (OSError, ValueError):  # musl knows no such question
+        return None
+    return version if name == "glibc" else None

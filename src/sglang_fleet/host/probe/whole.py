@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from .basis import TIMEOUT, is_there, leaf, names
 from .children import Child, finish
-from .models import model
-from .nvidia import GPU_FIELDS, compute, driver, gpus
+from .models import described_model
+from .nvidia import GPU_FIELDS, compute, driver, gpus, iommu
 from .ports import listeners
 from .services import leftovers, service
-from .system import free_bytes, operating_system, program, systemd_library, systemd_version, user
+from .system import free_bytes, glibc, operating_system, program, systemd_library, systemd_version, user
 from .toolkit import toolkit_verified, toolkit_version
 from .units import UNIT_PROPERTIES, unit_blocks
 
@@ -67,12 +67,16 @@ def probe(request: dict[str, Any]) -> dict[str, Any]:
         "arch": uname.machine,
         "python": ".".join(map(str, sys.version_info[:3])),
         "os": leaf(operating_system, root),
+        "glibc": leaf(glibc),
         "systemd": leaf(systemd_version, children["version"]) if "version" in children else version,
         "pythons": {name: leaf(program, name) for name in request.get("pythons", [])},
         "users": {name: leaf(user, name) for name in request.get("users", [])},
         "gpus": found_gpus,
         "driver": leaf(driver, children["gpus"]),
         "compute": leaf(compute, children["compute"], root),
+        "iommu": leaf(iommu, root),
+        "persistenced": leaf(is_there, f"{root}/run/nvidia-persistenced/socket"),
+        "interfaces": leaf(names, f"{root}/sys/class/net"),
         "listeners": listeners(root, [asked["port"] for asked in services.values()], main_pids),
         "disk": {
             "state_free_bytes": leaf(free_bytes, state),
@@ -80,7 +84,7 @@ def probe(request: dict[str, Any]) -> dict[str, Any]:
         },
         "toolkit": {"home": home, "version": leaf(toolkit_version, root + home, timeout) if home else None},
         "toolkit_verified": leaf(toolkit_verified, root, request, found_gpus) if home else False,
-        "models": {path: leaf(model, root, path) for path in request.get("models", [])},
+        "models": {path: leaf(described_model, root, path) for path in request.get("models", [])},
         "venvs": leaf(venvs, state),
         "programs": leaf(programs, state),
         "services": found,

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from sglang_fleet.host.probe.basis import LARGE
+from sglang_fleet.host.probe.basis import LARGE, SMALL
 from sglang_fleet.observe import Model, Unknown, known
 from tests.unit.host.probe.folder_host import Host
 
@@ -71,3 +71,23 @@ def test_a_model_that_is_no_folder(host: Host) -> None:
     host.write("/models/K2.6", "x")
     found = known(host.look().models["/models/K2.6"])
     assert (found.exists, found.directory) == (True, False)
+
+
+def test_the_config_of_a_model_comes_as_it_is_written(host: Host) -> None:
+    text = '{"architectures": ["KimiK2ForCausalLM"], "name": "\u00e9"}\n'
+    host.write("/models/K2.6/config.json", text)
+    assert known(host.look().models["/models/K2.6"]).config == text
+
+
+def test_a_model_without_a_config(host: Host) -> None:
+    assert known(host.look().models["/models/K2.6"]).config is None  # no folder at all
+    host.write("/models/K2.6/a.safetensors", shard())
+    assert known(host.look().models["/models/K2.6"]).config is None
+
+
+def test_f7_a_config_that_cannot_be_read_is_unknown_and_hides_nothing_else(host: Host) -> None:
+    host.write("/models/K2.6/config.json", b" " * (SMALL + 1))
+    found = known(host.look().models["/models/K2.6"])
+    assert isinstance(found.config, Unknown)
+    assert found.directory
+    assert host.look().unknowns() == ()  # no plan hangs on it

@@ -78,3 +78,12 @@ def test_an_unread_number_of_one_gpu_hides_nothing(host: Host) -> None:
     state = host.look()
     assert isinstance(known(state.gpus)[0].memory_total_mib, Unknown)
     assert state.unknowns() == ()
+
+
+def test_what_the_iommu_does_with_the_gpus(host: Host) -> None:
+    assert host.look().iommu == ()
+    for bus, kind in (("0000:41:00.0", "DMA-FQ"), ("0000:81:00.0", "DMA-FQ"), ("0000:c1:00.0", "identity")):
+        host.write(f"/proc/driver/nvidia/gpus/{bus}/information")
+        host.write(f"/sys/bus/pci/devices/{bus}/iommu_group/type", f"{kind}\n")
+    host.write("/proc/driver/nvidia/gpus/0000:c2:00.0/information")  # behind no IOMMU
+    assert host.look().iommu == ("DMA-FQ", "identity")
