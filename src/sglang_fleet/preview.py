@@ -11,6 +11,7 @@ from sglang_fleet.release import PLACEHOLDER, make_release
 from sglang_fleet.render import Places, RenderedFile, command_words, render
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from sglang_fleet.spec import Deployment, Service
@@ -19,6 +20,8 @@ UNKNOWN_RELEASE = "<release>"
 """What stands for the id of a release that depends on secrets; `difference.py` shows ids so too."""
 
 _VALUE = "@secret@"  # what no file's own escaping changes
+_VENV, _CUDA = "@venv@", "@cuda@"  # likewise, where a lock file is missing
+_SHOWN = {PLACEHOLDER: UNKNOWN_RELEASE, _VENV: "<venv>", _CUDA: "<cuda>"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,8 @@ class Preview:
     """What one service comes to on a host.
 
     Attributes:
-        release: the release's id; None where it depends on secrets, and the texts say `UNKNOWN_RELEASE` instead.
+        release: the release's id; None where it is not known, and the texts say `UNKNOWN_RELEASE` instead.
+        why_unknown: why the id is not known; empty when it is.
         argv: the server's command line, word by word.
         files: every file of the release; secrets, and what looks like one, are masked.
     """
@@ -34,6 +38,7 @@ class Preview:
     service: str
     unit_name: str
     release: str | None
+    why_unknown: str
     argv: tuple[str, ...]
     files: tuple[RenderedFile, ...]
 
@@ -50,10 +55,13 @@ def preview(service: Service, *, deployment: Deployment, folder: Path) -> Previe
     places = Places(
         service=service.name,
         release=PLACEHOLDER,
-        venv_id=venv_id(folder, deployment),
-        cuda_home=cuda_home(folder, deployment),
+        venv_id=_locked(venv_id, folder, deployment) or _VENV,
+        cuda_home=_locked(cuda_home, folder, deployment) or _CUDA,
     )
-    if service.secrets:
+    why_unknown = "its id depends on secrets, none of which is read" if service.secrets else ""
+    if places.venv_id == _VENV or places.cuda_home == _CUDA:
+        why_unknown = "its id depends on a lock file that is not there"
+    if why_unknown:
         values = dict.fromkeys(service.secrets, _VALUE)
         files = render(service=service, version=version, places=places, secrets=values)
     else:
@@ -70,12 +78,22 @@ def preview(service: Service, *, deployment: Deployment, folder: Path) -> Previe
     return Preview(
         service=service.name,
         unit_name=service.unit_name,
-        release=None if service.secrets else places.release,
+        release=None if why_unknown else places.release,
+        why_unknown=why_unknown,
         argv=tuple(_shown(word) for option in words for word in option),
         files=tuple(replace(file, text=_shown(file.text)) for file in files),
     )
 
 
+def _locked(place: Callable[[Path, Deployment], str], folder: Path, deployment: Deployment) -> str | None:
+    """What follows from a lock file; None where it cannot be read."""
+    try:
+        return place(folder, deployment)
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
 def _shown(text: str) -> str:
-    text = text.replace(PLACEHOLDER, UNKNOWN_RELEASE)
+    for mark, name in _SHOWN.items():
+        text = text.replace(mark, name)
     return text.replace(_VALUE, MASK) if _VALUE in text else mask(text)

@@ -13,9 +13,6 @@ import json
 import zipfile
 from pathlib import Path
 
-from sglang_fleet.catalog import nearest
-from sglang_fleet.catalog.store import entries
-
 __all__ = ["DEFAULT_VERSION", "build", "lock_text"]
 
 DEFAULT_VERSION = "0.5.23"
@@ -73,6 +70,10 @@ def _version_module(*, version: str, marker: str) -> bytes:
 
 
 def _catalogue(version: str) -> bytes:
+    # `python -m lab down` has to work where nothing is installed any more.
+    from sglang_fleet.catalog import nearest  # noqa: PLC0415 - see above
+    from sglang_fleet.catalog.store import entries  # noqa: PLC0415 - see above
+
     lines = ",\n".join(json.dumps(entry) for entry in entries(nearest(version).version))
     return f'{{"arguments": [\n{lines}\n]}}\n'.encode()
 

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from sglang_fleet.preview import Preview
 
 
+_LOCK_FILES = ("sglang.requirements", "cuda.requirements")
+
+
 @click.command(
     "render",
     epilog=examples(
@@ -45,32 +48,32 @@ def command(inventory: str, host: str, service: str | None, data: Sequence[str],
     """Show the files that a deploy would write for HOST.
 
     The unit, the environment and the rest, of all services or only SERVICE. No connection is made and no secret is
-    read: each stands as •••, and a release whose id depends on one is called <release>.
+    read: each stands as •••, and a release whose id depends on one is called <release>. Settings that a deploy would
+    refuse are rendered as far as they can be, and said; without a lock file the venv is called <venv>.
     """
     settings = load_settings(inventory, data=data)
     show_notes(settings)
     _known(host, settings.hosts, what="host", where=settings.inventory)
-    _refuse_problems(settings, host, as_json=as_json)
-    previews = _previews(settings, host, service)
-    if as_json:
-        write_json({"host": host, "services": [_json(preview) for preview in previews]})
-    else:
-        click.echo("\n".join(_text(preview, host) for preview in previews), nl=False)
-
-
-def _refuse_problems(settings: Settings, host: str, *, as_json: bool) -> None:
     problems = [problem for problem in settings.loaded.problems if host in problem.hosts or not problem.hosts]
     if problems:
         show_problems(problems)
-        if as_json:
-            write_json({"host": host, "problems": [problem_json(problem) for problem in problems]})
+    previews = _previews(settings, host, service)
+    if as_json:
+        services = [_json(preview) for preview in previews]
+        write_json({"host": host, "services": services, "problems": [problem_json(problem) for problem in problems]})
+    else:
+        click.echo("\n".join(_text(preview, host) for preview in previews), nl=False)
+    # What a lock file holds is not rendered.
+    if any(problem.key not in _LOCK_FILES for problem in problems):
         raise SystemExit(ERRORS)
 
 
 def _previews(settings: Settings, host: str, service: str | None) -> list[Preview]:
     from sglang_fleet.preview import preview  # noqa: PLC0415  # --help needs no template engine
 
-    deployment = settings.loaded.deployments[host]
+    deployment = settings.loaded.judged.get(host)
+    if deployment is None:
+        return []
     if service is not None:
         _known(service, deployment.services, what="service", where=host)
     if not deployment.services:
@@ -96,7 +99,7 @@ def _known(name: str, names: Collection[str], *, what: str, where: str) -> None:
 def _text(preview: Preview, host: str) -> str:
     from sglang_fleet.preview import UNKNOWN_RELEASE  # noqa: PLC0415  # as above
 
-    release = preview.release or f"{UNKNOWN_RELEASE}: its id depends on secrets, none of which is read"
+    release = preview.release or f"{UNKNOWN_RELEASE}: {preview.why_unknown}"
     parts = [f"# {preview.service} on {host}, release {release}\n"]
     for file in preview.files:
         name = f"unit {preview.unit_name}" if file.name == "unit" else file.name

@@ -107,7 +107,7 @@ class _Models:
 @click.command(
     "sizing",
     epilog=examples(
-        "sglang-fleet sizing inventory/prod.py --models /srv/models --gpu-memory 97887MiB",
+        "sglang-fleet sizing inventory/prod.py --models models --gpu-memory 96GiB",
         "sglang-fleet sizing inventory/prod.py --json",
     ),
 )
@@ -127,7 +127,7 @@ class _Models:
 @data_option
 @json_option
 def command(inventory: str, models: Path | None, gpu_memory: int | None, data: Sequence[str], *, as_json: bool) -> None:
-    """Say what each service's weights and KV cache take on a GPU, and how many tokens fit.
+    """Say what weights and KV cache take, and what fits.
 
     Read from the model's config.json and its weights' index, which must be on this machine: at model_path itself, or
     in --models. No connection is made. What had to be assumed is said.

@@ -68,6 +68,18 @@ def _served_model_name(value: str) -> str:
 Count = Annotated[int, Field(ge=1)]
 
 
+def _length(value: object) -> object:
+    # 8k and 4Ki since 0.5.10; whether the pinned release takes them is the catalogue's matter.
+    if isinstance(value, str) and re.fullmatch(r"[0-9]+(\.[0-9]+)?[kMGT]|[0-9]+[KMGT]i", value):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+        return value
+    raise refusal("expects a whole number of tokens, at least 1", "write it like 32768, or like 32k")
+
+
+Length = Annotated[int | str, BeforeValidator(_length)]
+
+
 class Arguments(Noun):
     """What the product reasons about is typed; any other argument is kept and checked by the catalogue.
 
@@ -110,7 +122,7 @@ class Arguments(Noun):
     pp_async_batch_depth: Annotated[int, Field(ge=0)] = 0
     pp_max_micro_batch_size: Count | None = None
     mem_fraction_static: Annotated[float, Field(gt=0, lt=1)] | None = None
-    context_length: Count | None = None
+    context_length: Length | None = None
     max_running_requests: Count | None = None
     attention_backend: Line | None = None
     grammar_backend: Line | None = None

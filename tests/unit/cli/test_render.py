@@ -159,6 +159,32 @@ def test_problems_of_the_host_are_shown_with_file_and_line(run: Run, deployment:
     assert [problem["key"] for problem in as_json["problems"]] == ["services.k26.args.prot"]
 
 
+def test_settings_that_a_deploy_refuses_are_rendered_as_far_as_they_can_be(run: Run, deployment: Path) -> None:
+    (deployment / "host_vars/gpu-1.yml").write_text("services:\n  k26:\n    args: {nnodes: 2}\n")
+    result = run("render", "inventory/prod.py", "gpu-1")
+    assert result.exit_code == 1
+    assert "services.k26.args.nnodes" in result.stderr
+    assert "    --nnodes 2" in result.stdout
+
+
+def test_settings_that_cannot_be_read_are_not_rendered(run: Run, deployment: Path) -> None:
+    (deployment / "host_vars/gpu-1.yml").write_text("sglang: {version: newest}\n")
+    result = run("render", "inventory/prod.py", "gpu-1")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "sglang.version" in result.stderr
+
+
+def test_a_lock_file_that_is_not_there_leaves_the_venv_open(run: Run, deployment: Path) -> None:
+    (deployment / "host_vars/gpu-1.yml").write_text("sglang: {requirements: locks/none.txt}\n")
+    result = run("render", "inventory/prod.py", "gpu-1")
+    assert result.exit_code == 0
+    assert result.stdout.startswith(
+        "# k26 on gpu-1, release <release>: its id depends on a lock file that is not there\n"
+    )
+    assert "ExecStart=/var/lib/sglang-fleet/venvs/<venv>/bin/python -m sglang.launch_server" in result.stdout
+    assert "locks/none.txt" in result.stderr
+
+
 def test_problems_of_other_hosts_do_not_matter(run: Run, deployment: Path) -> None:
     (deployment / "host_vars/gpu-2.yml").write_text("services:\n  k26:\n    args: {prot: 1}\n")
     assert run("render", "inventory/prod.py", "gpu-1").exit_code == 0

@@ -164,7 +164,3 @@ def test_a_name_never_leaves_the_folder_of_models(tmp_path: Path, model: str) ->
     (tmp_path / "config.json").write_text("{}")
     (found,) = sized(loaded(a={"model_path": model}), models=models, gpu_memory=None)
     assert found.folder is None
-
-
-def test_help_has_an_example(run: Run) -> None:
-    assert "sglang-fleet sizing inventory/prod.py --models /srv/models" in run("sizing", "--help").stdout

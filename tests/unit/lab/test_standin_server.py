@@ -307,13 +307,10 @@ def test_an_orphan_keeps_the_port(start: Callable[..., Running]) -> None:
         os.kill(orphan, signal.SIGKILL)
 
 
-def test_importing_it_is_quick(site: Path) -> None:
+def test_importing_it_loads_no_server(site: Path) -> None:
     """Hosts import it to verify a venv; many of them share two cores."""
-    program = "import time; begun = time.process_time(); import sglang; print(time.process_time() - begun)"
-    times = []
-    for _ in range(3):
-        done = subprocess.run(
-            [sys.executable, "-c", program], env={"PYTHONPATH": str(site)}, capture_output=True, check=True
-        )
-        times.append(float(done.stdout))
-    assert min(times) < 0.02
+    program = "import sys; import sglang; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={"PYTHONPATH": str(site)}, capture_output=True, check=True
+    )
+    assert {"argparse", "http.server", "json"}.isdisjoint(done.stdout.decode().split())

@@ -313,3 +313,14 @@ def test_a_catalogue_of_ones_own(write: Write, tmp_path: Path) -> None:
 
     loaded = load(folder=tmp_path, hosts={"h1": []}, overrides={}, catalogue=none)
     assert [(problem.key, problem.message) for problem in loaded.problems] == [("sglang.version", "no 0.5.23 here")]
+
+
+@pytest.mark.parametrize("written", [8192, "8k", "4Ki", "1.5M"])
+def test_a_context_length_may_be_written_as_sglang_takes_it(write: Write, written: object) -> None:
+    loaded = write(overrides={"services.k26.args.context_length": written})
+    assert loaded.deployments["h1"].services["k26"].args.context_length == written
+
+
+@pytest.mark.parametrize("written", [0, -1, "8K", "long", True, 0.5, "k"])
+def test_a_context_length_that_is_none(wrong: Wrong, written: object) -> None:
+    assert wrong(services__k26__args__context_length=written).message.startswith("expects a whole number of tokens")

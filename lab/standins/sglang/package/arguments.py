@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
 
@@ -33,7 +34,7 @@ def size(value: str) -> int:
     match = _SIZE.fullmatch(value.strip())
     if match:
         number, suffix = (match[1], match[2]) if match[2] else (match[3], match[4])
-        return int(float(number) * _SUFFIXES[suffix])
+        return int(Decimal(number) * _SUFFIXES[suffix])
     return int(value)
 
 
