@@ -3,8 +3,10 @@
 import json
 import os
 import secrets
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -13,6 +15,8 @@ from lab.story import UNIT
 
 REPOSITORY = Path(__file__).parents[1]
 PYINFRA = Path(sys.executable).parent / "pyinfra"
+SGLANG_FLEET = PYINFRA.with_name("sglang-fleet")
+STORY = Path(__file__).parent / "story"
 PORT = 30001
 UNKNOWN_FLAG = '--data=services.k26.extra_args=["--no-such-flag"]'
 ALL_AT_ONCE = '--data=rollout.waves=["100%"]'
@@ -39,6 +43,32 @@ def pyinfra(lab: Lab, key: dict[str, str], *arguments: str, expect: int = 0) -> 
     print(f"\n(exit status {done.returncode})", flush=True)
     if done.returncode != expect:
         raise LabError(f"the demo expected exit status {expect} here, not {done.returncode}")
+
+
+def judge_hand_written_unit() -> None:
+    """Import the unit into a new deployment folder, and judge it there, in sight."""
+    with tempfile.TemporaryDirectory() as folder:
+        unit = Path(folder, UNIT)
+        shutil.copyfile(STORY / UNIT, unit)
+        (Path(folder) / "fleet").mkdir()
+        sglang_fleet("init", "fleet", "--host", "h1", folder=folder, show=False)
+        Path(folder, "fleet/group_vars/all.yml").unlink()
+        sglang_fleet("import", f"../{UNIT}", "--output", "group_vars/all.yml", folder=f"{folder}/fleet")
+        sglang_fleet("lint", folder=f"{folder}/fleet")
+
+
+def sglang_fleet(*words: str, folder: str, show: bool = True) -> None:
+    """Run one of the commands that ask no host.
+
+    Raises:
+        LabError: it failed.
+    """
+    if show:
+        print(f"\033[1m$ sglang-fleet {' '.join(words)}\033[0m", flush=True)
+    output = None if show else subprocess.DEVNULL
+    done = subprocess.run([str(SGLANG_FLEET), *words], cwd=folder, stdout=output, stderr=output, check=False)
+    if done.returncode:
+        raise LabError(f"sglang-fleet {words[0]} ended with exit status {done.returncode}")
 
 
 def show_hosts(lab: Lab, api_key: str) -> None:
@@ -90,8 +120,10 @@ def story(lab: Lab) -> None:
     api_key = secrets.token_urlsafe(24)
     key = {"K26_API_KEY": api_key}
     tell("Four hosts, each with a unit that somebody wrote by hand")
-    print((Path(__file__).parent / "story" / UNIT).read_text(), flush=True)
+    print((STORY / UNIT).read_text(), flush=True)
     show_hosts(lab, "")
+    tell("What is known about such a unit, before any host is asked: it becomes settings, and rules judge them")
+    judge_hand_written_unit()
     tell("What group_vars/all.yml and group_vars/lab.yml would change: nothing is touched")
     pyinfra(lab, key, "deploy.py", "--dry", "--diff")
     tell("The rollout: the canary h1 first, then the others")
