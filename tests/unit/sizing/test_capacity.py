@@ -18,7 +18,7 @@ KIMI = parse_facts(known.KIMI_K25, weight_bytes=None)
     [
         # sglang PR 4760, Llama 3.1 8B on an H100: 63.48 GB free after 15.11 of weights, 442,750 tokens.
         (63.48, 63.48 + 15.11, 0.88, 442_750),
-        # Another log of the same: 78.81 before, 63.72 after, 444,500 tokens.
+        # Another log of the same, found without a place to point to: 78.81 before, 63.72 after, 444,500 tokens.
         (63.72, 78.81, 0.88, 444_500),
     ],
 )

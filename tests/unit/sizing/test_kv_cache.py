@@ -53,9 +53,9 @@ def test_bytes_of_a_token_as_published(config: dict[str, Any], bytes_a_token: in
         (known.QWEN_235B_FP8, {"tp_size": 4}, 367_404, 2 * 8.23),
         # sglang PR 4760, Llama 3.1 8B: K and V 27.02 GB each.
         (known.LLAMA_8B, {}, 442_750, 2 * 27.02),
-        # A log of GLM-4.7-Flash, tp 2 (NPU): KV size 19.36 GB.
+        # A log of GLM-4.7-Flash, tp 2 (NPU), found without a place to point to: KV size 19.36 GB.
         (known.GLM_47_FLASH, {"tp_size": 2}, 383_872, 19.36),
-        # A log of DeepSeek V3 with data-parallel attention and an FP8 cache: KV size 17.16 GB.
+        # A line that parsers of SGLang's log have as their sample, KV size 17.16 GB; FP8 and 32 groups are inferred.
         (
             known.DEEPSEEK_V3,
             {"tp_size": 32, "dp_size": 32, "enable_dp_attention": True, "kv_cache_dtype": "fp8_e4m3"},
