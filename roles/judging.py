@@ -6,9 +6,11 @@ They are loaded when the questions to the hosts are on their way: the hosts are 
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from roles.wanted import Wanted
+from sglang_fleet.addresses import lock_reader
 from sglang_fleet.checks import Judgement, Refusal, judge
 from sglang_fleet.observe import HostState
 from sglang_fleet.problems import Problem
@@ -22,11 +24,12 @@ if TYPE_CHECKING:
 _UNUSABLE = "SGL001"  # settings that cannot be used are shown anyway
 
 
-def judge_settings(loaded: Loaded) -> tuple[list[Problem], str]:
+def judge_settings(loaded: Loaded, *, folder: Path) -> tuple[list[Problem], str]:
     """What of the settings cannot work, and a word on what lint finds in them otherwise; nothing that they waive."""
     from sglang_fleet.lint.run import lint  # noqa: PLC0415 - see above
 
-    found = [finding for finding in lint(loaded) if not finding.waived and finding.rule != _UNUSABLE]
+    everything = lint(loaded, lock=lock_reader(folder))
+    found = [finding for finding in everything if not finding.waived and finding.rule != _UNUSABLE]
     errors = [
         replace(finding.problem, message=f"{finding.problem.message} [{finding.rule}]")
         for finding in found

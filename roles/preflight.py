@@ -52,7 +52,7 @@ def _look_at_all(fleet: Fleet) -> None:
     answers = _ask(fleet, loaded, asked)
     answers.join(timeout=SENDING_SECONDS)
     wanted = want(loaded, folder=fleet.folder)  # meanwhile the hosts look
-    errors, hint = judge_settings(loaded)
+    errors, hint = judge_settings(loaded, folder=fleet.folder)
     seen, judged = judge_hosts(loaded, wanted, dict(answers.get()))
     refusals = {host: judgement.refusals for host, judgement in judged.items() if judgement.refusals}
     _plan_all(fleet, wanted, seen, refusals)

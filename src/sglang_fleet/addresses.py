@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from sglang_fleet.release import cuda_wheels_home, venv_identity
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from sglang_fleet.spec import Deployment
@@ -15,6 +17,19 @@ if TYPE_CHECKING:
 def requirements_text(folder: Path, path: str) -> str:
     """A lock file's text; the spec has checked that it is there."""
     return (folder / path).read_text(encoding="utf-8")
+
+
+def lock_reader(folder: Path) -> Callable[[Deployment], str | None]:
+    """What gives the text of the lock file of a spec's venv, each file read once; None for one that cannot be read."""
+
+    @cache
+    def text(path: str) -> str | None:
+        try:
+            return requirements_text(folder, path)
+        except (OSError, UnicodeDecodeError):
+            return None
+
+    return lambda deployment: text(deployment.sglang.requirements)
 
 
 def venv_id(folder: Path, deployment: Deployment) -> str:

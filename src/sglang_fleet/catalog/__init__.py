@@ -63,7 +63,24 @@ class Catalogue:
         It begins with the name; what to do about it follows after a semicolon.
         """
         argument = self.find(name)
-        return argument.check(name, value) if argument else self._unknown(name)
+        if argument is None:
+            return self._unknown(name)
+        return argument.check(name, value) or self._inside(argument, name, value)
+
+    def _inside(self, argument: Argument, name: str, value: object) -> str | None:
+        """What is wrong within a value for which the release has a reader of its own."""
+        if argument.reader is None or value is None or isinstance(value, bool):
+            return None
+        from sglang_fleet.catalog.commandline.readers import WrongValueError, read_word  # noqa: PLC0415 - rare
+
+        for word in argument.words(value):
+            try:
+                read_word(argument, word, version=self.version)
+            except WrongValueError as error:
+                return f"`{name}` {error}"
+            except ValueError:
+                return f"`{name}` cannot be read by SGLang: {word!r}"
+        return None
 
     def _unknown(self, name: str) -> str:
         opposite = self.find(key(name).removeprefix(_NEGATION)) if key(name).startswith(_NEGATION) else None
@@ -72,6 +89,12 @@ class Catalogue:
         there = history(name)
         if there:
             return self._of_another_release(name, there)
+        from sglang_fleet.catalog.others import OTHERS  # noqa: PLC0415 - only a mistake needs it
+
+        whose, advice = OTHERS.get(key(name), ("", ""))
+        if whose:
+            usable = f"; {advice}" if self._is_usable(advice) else ""
+            return f"`{name}`: no such argument in SGLang {self.version}: it is {whose}{usable}"
         # Imported here: only a mistake needs it, and every run pays for what stands at the top.
         from difflib import get_close_matches  # noqa: PLC0415 - see the line above
 
@@ -91,6 +114,11 @@ class Catalogue:
         instead = self._instead(name, last=before[-1])
         advice = f"; {instead}" if instead else ""
         return f"`{name}`: gone from SGLang {self.version}; {before[-1]} was the last with it{advice}"
+
+    def _is_usable(self, advice: str) -> bool:
+        """Whether this release has what an advice names."""
+        found = [(self.find(name), value) for name, value in _NAMED.findall(advice)]
+        return all(other is not None and not (value and other.check(other.name, value)) for other, value in found)
 
     def _instead(self, name: str, *, last: str) -> str:
         """What to write instead of an argument that is gone: what its last release said, else what is known.

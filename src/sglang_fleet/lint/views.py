@@ -28,6 +28,7 @@ class ServiceView:
         catalogue: the arguments of the pinned SGLang release, or of the nearest release there is a catalogue for.
         model: what the model's config.json says; None where nobody has read it.
         state: what the probe saw on the host; None where no host was asked.
+        lock: the text of sglang.requirements; None where nobody has read it.
     """
 
     deployment: Deployment
@@ -35,6 +36,7 @@ class ServiceView:
     catalogue: Catalogue
     model: ModelFacts | None = None
     state: HostState | None = None
+    lock: str | None = None
 
     @property
     def version(self) -> str:
@@ -65,8 +67,10 @@ class ServiceView:
         return None if argument is None else argument.default
 
     def number(self, name: str) -> int | None:
-        """`value`, where it is a whole number; None otherwise."""
-        value = self.value(name)
+        """`value`, where it is a whole number, also one written as `8k`; None otherwise."""
+        value, argument = self.value(name), self.catalogue.find(name)
+        if isinstance(value, str) and argument is not None and argument.kind == "size":
+            return _size(argument, value, self.catalogue.version)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
     def written(self, name: str) -> bool:
@@ -163,3 +167,13 @@ class UnitView:
     def found(self, message: str, fix: str = "") -> Found:
         """A finding about the unit."""
         return Found("", message, fix)
+
+
+def _size(argument: Argument, written: str, version: str) -> int | None:
+    from sglang_fleet.catalog.commandline.readers import read_word  # noqa: PLC0415 - hardly anybody writes 8k
+
+    try:
+        size = read_word(argument, written, version=version)
+    except ValueError:
+        return None
+    return size if isinstance(size, int) else None

@@ -22,6 +22,7 @@ def view(
     version: str = "0.5.23",
     model: ModelFacts | None = None,
     state: HostState | None = None,
+    lock: str | None = None,
     cuda: dict[str, Any] | None = None,
     sglang: dict[str, Any] | None = None,
     **service: Any,
@@ -33,6 +34,7 @@ def view(
         version: of SGLang.
         model: what is known of its model.
         state: what was seen of its host.
+        lock: the text of its lock file.
         cuda: changes to the toolkit's settings.
         sglang: changes to SGLang's settings.
         service: the service's other keys: gpus, nccl, environment, secrets, health, limits, ...
@@ -43,7 +45,7 @@ def view(
         "services": {NAME: {"args": {"model_path": "/models/model", **(args or {})}, **service}},
     }
     deployment = Deployment.model_validate(settings)
-    return ServiceView(deployment, deployment.services[NAME], nearest(version), model, state)
+    return ServiceView(deployment, deployment.services[NAME], nearest(version), model, state, lock)
 
 
 def host(*, count: int = 8, compute_cap: str = "12.0", memory_mib: int = 97887, **changes: Any) -> HostState:

@@ -41,23 +41,30 @@ def loaded(folder: Path, *, minimum: str = "", grpc: str = "", watchdog: str = "
 
 
 def test_what_cannot_work_is_an_error_of_the_settings_with_its_place(folder: Path) -> None:
-    errors, hint = judge_settings(loaded(folder))
+    errors, hint = judge_settings(loaded(folder), folder=folder)
     (error,) = errors
     assert (error.key, error.hosts, error.line) == ("services.k26.args.grpc_port", ("h1", "h2"), 9)
     assert error.message == "SGLang does not start with it and api_key [SGL708]"
     assert hint == "1 warning in the settings: `sglang-fleet lint` shows them"
 
 
+def test_a_lock_file_of_another_release_is_refused_before_a_host_builds_it(folder: Path) -> None:
+    (folder / "lock.txt").write_text("sglang==0.5.22\n")
+    errors, _ = judge_settings(loaded(folder, grpc=" # waive SGL708: patched"), folder=folder)
+    assert [(error.key, error.line) for error in errors] == [("sglang.requirements", 4)]
+    assert errors[0].message.startswith("pins sglang 0.5.22, and sglang.version is 0.5.23")
+
+
 def test_what_the_settings_waive_is_neither_an_error_nor_counted(folder: Path) -> None:
     one = loaded(folder, grpc=" # waive SGL708: patched", watchdog=" # waive SGL605: measured")
-    assert judge_settings(one) == ([], "")
+    assert judge_settings(one, folder=folder) == ([], "")
 
 
 def test_settings_that_cannot_be_used_are_not_told_twice(folder: Path) -> None:
     (folder / "group_vars/all.yml").write_text("cuda: 1\n")
     one = load(folder=folder, hosts={"h1": []}, overrides={})
     assert one.problems
-    assert judge_settings(one) == ([], "")
+    assert judge_settings(one, folder=folder) == ([], "")
 
 
 def old_driver() -> HostState:

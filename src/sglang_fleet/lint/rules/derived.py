@@ -62,6 +62,12 @@ def model_class(view: ServiceView) -> str | None:
     return view.model.architectures[0] if view.model is not None and view.model.architectures else None
 
 
+def is_sparse_deepseek(view: ServiceView) -> bool:
+    """Whether the model is DeepSeek V3.2, or built like it: SGLang's own sparse attention, with an indexer."""
+    known = {"DeepseekV3ForCausalLM", "DeepseekV32ForCausalLM", "GlmMoeDsaForCausalLM"}
+    return view.model is not None and view.model.index_topk is not None and model_class(view) in known
+
+
 def pages(view: ServiceView) -> tuple[str, int] | None:
     """The attention backend that decides the page size, and the size it makes of the written one."""
     used = attention_backends(view)

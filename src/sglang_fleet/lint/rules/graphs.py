@@ -96,7 +96,8 @@ def cuda_graphs_forced_off(view: ServiceView) -> Iterator[Found]:
         yield view.found("deepep_mode", "normal turns CUDA graphs off", "write auto, or remove it")
 
 
-def _largest_captured(view: ServiceView) -> tuple[str, int] | None:
+def captured_batch(view: ServiceView) -> tuple[str, int] | None:
+    """The argument that says the largest batch of decode steps with a graph, and that batch; None: SGLang chooses."""
     for name in ("cuda_graph_bs_decode", "cuda_graph_bs", "cuda_graph_max_bs_decode", "cuda_graph_max_bs"):
         value = view.value(name)
         if isinstance(value, Sequence) and not isinstance(value, str):
@@ -114,15 +115,21 @@ def decode_batches_beyond_graphs(view: ServiceView) -> Iterator[Found]:
 
     Why: SGLang captures graphs up to the size that is written, and runs a larger decode batch without, slower the
     moment the server is busiest. A batch holds up to max_running_requests requests, divided among DP attention groups
-    and the stages of a pipeline.
+    and the stages of a pipeline. Speculative decoding changes nothing: batches are captured by requests, not tokens.
+    Layers of linear attention or Mamba keep a state for each request, whose memory may allow fewer: nothing is said
+    then.
 
     Evidence: sglang 0.5.23 arg_groups/memory_hook.py: a size that is left out is chosen by the GPU's memory, and
-    capped by max_running_requests.
+    capped by max_running_requests. 0.5.5 to 0.5.23: max_running_requests // dp_size in each group of DP attention (the
+    scheduler's and the pool's limit), and get_batch_sizes_to_capture.
 
     Fix: Raise the size to that of the largest batch, or remove it; each size captured takes memory.
     """
-    captured, running = _largest_captured(view), view.number("max_running_requests")
+    captured, running = captured_batch(view), view.number("max_running_requests")
+    is_capped_elsewhere = view.model is not None and view.model.recurrent is not None
     if captured is None or running is None or _disabled_by(view) is not None or _is_elsewhere(view):
+        return
+    if is_capped_elsewhere:
         return
     largest = micro_batch_limit(view) if stages(view) > 1 else max(running // attention_replicas(view), 1)
     if largest is not None and largest > captured[1]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sglang_fleet.lint.found import Found, Set
 from sglang_fleet.lint.rule import service_rule
 from sglang_fleet.lint.rules.derived import architecture, capability
+from sglang_fleet.lint.rules.requirements import cuda_majors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -134,13 +135,15 @@ def cuda_older_than_packages(view: ServiceView) -> Iterator[Found]:
 
     Why: From 0.5.20 SGLang's packages are built with CUDA 13. Kernels that are compiled on the host with a toolkit of
     CUDA 12 are linked against libraries of another major version: loading them fails, mostly with a missing libnvrtc.
+    Nothing is said where the lock file has packages for CUDA 12 only.
 
     Evidence: SGLang's documentation: 0.5.19 is the last release with CUDA 12. sglang#29646, #18203, #10951.
 
     Fix: Set cuda.version to "13.0" and minimum_driver to 580, or stay with SGLang 0.5.19.
     """
     version = view.deployment.cuda.version
-    if view.since("0.5.20") and int(version.partition(".")[0]) < _LAST_CUDA_12_LANE:
+    is_locked_for_it = set(cuda_majors(view.lock)) == {version.partition(".")[0]}
+    if view.since("0.5.20") and int(version.partition(".")[0]) < _LAST_CUDA_12_LANE and not is_locked_for_it:
         yield Found(
             "cuda.version",
             f"SGLang {view.version} is built with CUDA 13; kernels compiled with {version} will not load",
@@ -187,12 +190,20 @@ def compiler_jobs(view: ServiceView) -> Iterator[Found]:
         yield view.found_at("environment.MAX_JOBS", f"is {jobs!r}, which is no limit", "remove it; 8 is set then")
 
 
+def _is_fp8(view: ServiceView) -> bool:
+    """Whether the weights are known to be FP8, by config.json, the settings or the model's name."""
+    if view.value("quantization") == "fp8" or (view.model is not None and view.model.quantization == "fp8"):
+        return True
+    return view.model is None and "fp8" in view.service.args.model_path.lower()
+
+
 @service_rule("SGL327", "warning", needs="host")
 def deep_gemm_without_kernels(view: ServiceView) -> Iterator[Found]:
     """DeepGEMM has no kernels for these GPUs.
 
     Why: 0.5.12 and older use DeepGEMM on every GPU from SM90 on, also on SM120, for which it had no kernels then: FP8
-    models fail at the first step. Up to 0.5.20 the same holds for SM121.
+    models fail at the first step. Up to 0.5.20 the same holds for SM121. Nothing is said of a model that is not known
+    to be FP8.
 
     Evidence: sglang 0.5.9, 0.5.12, 0.5.13, 0.5.20 and 0.5.21 srt/layers/deep_gemm_wrapper/configurer.py; DeepGEMM#305.
 
@@ -200,7 +211,7 @@ def deep_gemm_without_kernels(view: ServiceView) -> Iterator[Found]:
     """
     found, variable = capability(view), "SGLANG_ENABLE_JIT_DEEPGEMM"
     is_missing = (found == (12, 0) and not view.since("0.5.13")) or (found == (12, 1) and not view.since("0.5.21"))
-    if is_missing and variable not in view.environment:
+    if is_missing and variable not in view.environment and _is_fp8(view):
         key = f"services.{view.service.name}.environment.{variable}"
         yield view.found_at(
             f"environment.{variable}",

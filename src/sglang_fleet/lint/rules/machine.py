@@ -197,11 +197,12 @@ def toolkit_not_there(view: HostView) -> Iterator[Found]:
     cuda, toolkit = view.deployment.cuda, view.state.toolkit
     if cuda.source != "preinstalled" or isinstance(toolkit.version, Unknown):
         return
-    wanted = f"CUDA {cuda.version} in {toolkit.home}"
     if toolkit.version is None:
-        yield view.found("cuda.source", f"there is no {wanted}, and source is preinstalled", "install it, or use apt")
+        said = f"there is no CUDA toolkit at {toolkit.home}, and cuda.source is preinstalled"
+        yield view.found("cuda.source", said, "install it there, correct cuda.home, or write source: apt")
     elif two_numbers(toolkit.version) != two_numbers(cuda.version):
-        yield view.found("cuda.version", f"there is {toolkit.version} instead of {wanted}", "correct home or version")
+        said = f"the CUDA toolkit at {toolkit.home} is {toolkit.version}, not {cuda.version}"
+        yield view.found("cuda.version", said, "correct cuda.home or cuda.version")
 
 
 @host_rule("SGL823", "error")

@@ -59,45 +59,6 @@ def memory_fraction_low(view: ServiceView) -> Iterator[Found]:
         )
 
 
-@service_rule("SGL212", "error", needs="model")
-def context_beyond_model(view: ServiceView) -> Iterator[Found]:
-    """The context is longer than the model's.
-
-    Why: SGLang derives the longest context from config.json and refuses a longer one: answers beyond it may be wrong,
-    and kernels may read outside of their tables.
-
-    Evidence: sglang 0.5.9 to 0.5.23 srt/configs/model_config.py, _derive_context_length.
-
-    Fix: Lower context_length. If the model may be stretched, set its rope scaling with json_model_override_args; the
-    variable SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN only takes the check away.
-    """
-    longest = view.model.context_length if view.model is not None else None
-    asked = view.number("context_length")
-    may = is_on(view.environment.get("SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN"))
-    if longest and asked is not None and asked > longest and not (may or view.written("json_model_override_args")):
-        yield view.found("context_length", f"{asked} is more than the model's {longest}", f"lower it to {longest}")
-
-
-@service_rule("SGL213", "warning")
-def pool_below_context(view: ServiceView) -> Iterator[Found]:
-    """The KV cache holds less than one request of full length.
-
-    Why: max_total_tokens limits the KV cache of a replica. A request that needs more than all of it is refused,
-    although context_length would allow it.
-
-    Evidence: sglang 0.5.9 to 0.5.23 srt/managers/tp_worker.py: max_req_len is the smaller of both.
-
-    Fix: Remove max_total_tokens, which is meant for debugging, or lower context_length to what is true.
-    """
-    pool, context = view.number("max_total_tokens"), view.number("context_length")
-    if pool is not None and context is not None and pool < context:
-        yield view.found(
-            "max_total_tokens",
-            f"{pool} tokens of KV cache are fewer than context_length ({context}): the longest requests are refused",
-            "remove it, or lower context_length",
-        )
-
-
 @service_rule("SGL214", "error")
 def chunks_cut_pages(view: ServiceView) -> Iterator[Found]:
     """Chunks of a prompt do not end with a page.

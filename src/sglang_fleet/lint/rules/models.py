@@ -20,19 +20,19 @@ _FORMATS = {
 }  # fmt: skip
 
 
-@service_rule("SGL401", "warning")
+@service_rule("SGL401", "note")
 def model_revision_open(view: ServiceView) -> Iterator[Found]:
     """The model's revision is not pinned.
 
     Why: A model that is named by its repository is fetched at its newest revision. Weights, tokenizer, chat template
     and code may change between two hosts or two starts, and going back to an earlier release of this deployment does
-    not bring the earlier model back. With trust_remote_code, that code runs.
+    not bring the earlier model back. With trust_remote_code SGL702 says so, since that code runs.
 
     Evidence: sglang 0.5.23 arg_groups/fields/model.py: revision, "if unspecified, will use the default version".
 
     Fix: Set revision to the commit, or copy the model to a folder and name that.
     """
-    if is_repository(view) and not view.written("revision"):
+    if is_repository(view) and not view.written("revision") and view.value("trust_remote_code") is not True:
         yield view.found(
             "model_path",
             "is fetched at its newest revision: hosts and restarts may get different weights",
@@ -60,20 +60,21 @@ def model_not_reachable(view: ServiceView) -> Iterator[Found]:
 
 @service_rule("SGL403", "note", needs="model")
 def remote_code_unneeded(view: ServiceView) -> Iterator[Found]:
-    """trust_remote_code is set, and config.json names no code.
+    """trust_remote_code is set, and the model has no code.
 
-    Why: With trust_remote_code, Python files in the model's folder run as the server's user. This model's config.json
-    names none, so that the switch only opens a door, for the day another model lies there. Its tokenizer may still
-    bring code.
+    Why: With trust_remote_code, Python files in the model's folder run as the server's user. Neither config.json nor
+    the files of the tokenizer and the processors name any, so that the switch only opens a door, for the day another
+    model lies there. It is said only where somebody has read all of these files.
 
-    Evidence: Transformers: code is named by auto_map.
+    Evidence: Transformers: code is named by auto_map, in config.json, tokenizer_config.json, processor_config.json or
+    preprocessor_config.json.
 
     Fix: Remove it, and see whether the server starts.
     """
     if view.model is not None and view.model.needs_remote_code is False and view.value("trust_remote_code") is True:
         yield view.found(
             "trust_remote_code",
-            "lets code in the model's folder run, and config.json names none",
+            "lets code in the model's folder run, and none of its files names any",
             "remove it if the server starts without",
             edits=(view.remove("trust_remote_code"),),
         )
@@ -123,6 +124,30 @@ def quantization_contradicts_model(view: ServiceView) -> Iterator[Found]:
             "quantization",
             f"{written} is refused: the model's weights are {own}",
             "remove it: SGLang reads it from config.json",
+            edits=(view.remove("quantization"),),
+        )
+
+
+@service_rule("SGL408", "warning", needs="model")
+def quantization_of_no_model(view: ServiceView) -> Iterator[Found]:
+    """A quantization is written, and the model has none.
+
+    Why: awq and gptq say how weights were quantized before they were stored; nothing is quantized while loading.
+    Without quantization_config in config.json SGLang looks for a file of its own (quantize_config.json, which only old
+    models have), and stops: "Cannot find the config file". compressed-tensors needs quantization_config in any case.
+
+    Evidence: sglang 0.5.5 to 0.5.23 srt/model_loader/weight_utils.py, get_quant_config; get_config_filenames in
+    srt/layers/quantization.
+
+    Fix: Name the quantized model, or remove quantization; fp8 quantizes while loading.
+    """
+    model, method = view.model, view.value("quantization")
+    is_plain = model is not None and model.quantization is None and bool(model.architectures)
+    if is_plain and method in ("awq", "awq_marlin", "gptq", "gptq_marlin", "compressed-tensors"):
+        yield view.found(
+            "quantization",
+            f"{method} needs weights that were stored so, and config.json has no quantization_config",
+            "name the quantized model, or remove it",
             edits=(view.remove("quantization"),),
         )
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sglang_fleet.lint.views import ServiceView
 
 _NO_NVLINK = re.compile(r"\bRTX PRO\b|\bRTX (40|50)[0-9]{2}\b")  # product lines that never had an NVLink bridge
+_GLOO = "GLOO_SOCKET_IFNAME"
 _NO_DIRECT_TRANSPORT = ("LOC", "0", "NVL")
 
 
@@ -54,6 +55,49 @@ def chosen(wanted: str, interface: str) -> bool:
 def shown(names: Sequence[str], *, most: int = 6) -> str:
     """Names in a sentence, cut short when there are many."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+@service_rule("SGL522", "error")
+def gloo_takes_names(view: ServiceView) -> Iterator[Found]:
+    """GLOO_SOCKET_IFNAME is written as for NCCL.
+
+    Why: Beside NCCL's groups SGLang makes one of Gloo's for the CPU. Gloo takes interface names as they are, several
+    with commas between; NCCL's `^` (none of these) and `=` (exactly this) are part of a name for it, and no such
+    interface is there: the server ends at its start with "Unable to find address for".
+
+    Evidence: PyTorch's documentation of torch.distributed, "Choosing the network interface to use"; aws-do-eks#51
+    (`^lo,docker` in GLOO_SOCKET_IFNAME).
+
+    Fix: Name the interface itself, such as eth0, or remove the variable: Gloo takes the one of the host's own name.
+    """
+    wanted = view.environment.get(_GLOO, "")
+    if uses_nccl(view) and any(name.startswith(("^", "=")) for name in wanted.split(",")):
+        yield view.found_at(
+            f"environment.{_GLOO}",
+            f"{wanted} is no name of an interface: Gloo does not know NCCL's ^ and =",
+            "name the interface itself, or remove it",
+        )
+
+
+@service_rule("SGL523", "error", needs="host")
+def gloo_interface_that_is_not_there(view: ServiceView) -> Iterator[Found]:
+    """GLOO_SOCKET_IFNAME names no network interface of the host.
+
+    Why: Gloo takes the interfaces with exactly these names, and the server ends at its start without one of them.
+
+    Evidence: PyTorch's documentation of torch.distributed, "Choosing the network interface to use".
+
+    Fix: Correct the name, give hosts that differ their own in host_vars, or remove the variable.
+    """
+    wanted = view.environment.get(_GLOO, "")
+    interfaces = () if view.state is None or isinstance(view.state.interfaces, Unknown) else view.state.interfaces
+    absent = [name for name in wanted.split(",") if name and name not in interfaces and name[0] not in "^="]
+    if wanted and absent and interfaces and uses_nccl(view):
+        yield view.found_at(
+            f"environment.{_GLOO}",
+            f"{absent[0]} is no network interface of the host, which has {shown(interfaces)}",
+            "correct it, or remove it",
+        )
 
 
 @service_rule("SGL521", "note", needs="host")

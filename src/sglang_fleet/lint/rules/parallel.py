@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from sglang_fleet.lint.rule import service_rule
 from sglang_fleet.lint.rules.derived import (
     SPAN_ALL,
-    attention_replicas,
     attention_tensor_parallel,
     expert_parallel,
     stages,
@@ -93,89 +92,12 @@ def gpus_without_work(view: ServiceView) -> Iterator[Found]:
         )
 
 
-@service_rule("SGL105", "error")
-def attention_replicas_do_not_divide(view: ServiceView) -> Iterator[Found]:
-    """The DP attention groups do not divide tp_size.
-
-    Why: DP attention cuts the tp_size GPUs into groups of one size. SGLang stops at its start when they do not fit.
-
-    Evidence: sglang 0.5.9 to 0.5.16 server_args.py, _handle_data_parallelism: assert tp_size % dp_size == 0; 0.5.23
-    arg_groups/parallel_hook.py: the same with attn_dp_size.
-
-    Fix: Choose a divisor of tp_size.
-    """
-    groups, tensor = attention_replicas(view), view.number("tp_size") or 1
-    if tensor % groups:
-        name = "attn_dp_size" if (view.number("attn_dp_size") or 1) > 1 else "dp_size"
-        yield view.found(name, f"does not divide tp_size: {tensor} GPUs into {groups} groups", "choose a divisor")
-
-
-@service_rule("SGL106", "error")
-def replicas_and_attention_replicas(view: ServiceView) -> Iterator[Found]:
-    """Whole replicas and DP attention exclude each other.
-
-    Why: SGLang refuses dp_size above 1 beside attn_dp_size above 1.
-
-    Evidence: sglang 0.5.23 arg_groups/parallel_hook.py, handle_data_parallelism.
-
-    Fix: Keep attn_dp_size, and run replicas as services of their own behind the router.
-    """
-    if (view.number("attn_dp_size") or 1) > 1 and (view.number("dp_size") or 1) > 1:
-        yield view.found("dp_size", "is refused beside attn_dp_size: one of both has to be 1", "keep one of them")
-
-
-@service_rule("SGL107", "warning")
-def attention_replicas_missing(view: ServiceView) -> Iterator[Found]:
-    """DP attention is on, and has one group only.
-
-    Why: SGLang turns enable_dp_attention off when dp_size is 1: the switch does nothing.
-
-    Evidence: sglang 0.5.9 and 0.5.13 server_args.py, _handle_data_parallelism; 0.5.16 and 0.5.23
-    arg_groups/overrides.py, _data_parallelism_defaults.
-
-    Fix: Set dp_size (attn_dp_size from 0.5.22) to the number of groups, or remove the switch.
-    """
-    if view.value("enable_dp_attention") is True and attention_replicas(view) == 1:
-        yield view.found(
-            "enable_dp_attention",
-            "does nothing with dp_size 1: there is one group, and SGLang turns it off",
-            "set dp_size, or remove it",
-            edits=(view.remove("enable_dp_attention"),),
-            safe=True,
-        )
-
-
-@service_rule("SGL108", "note")
-def attention_replicas_old_spelling(view: ServiceView) -> Iterator[Found]:
-    """enable_dp_attention is the old spelling of attn_dp_size.
-
-    Why: From 0.5.22 dp_size counts whole replicas, and attn_dp_size the groups of DP attention. The old pair still
-    means the same and will go away.
-
-    Evidence: sglang 0.5.22 and 0.5.23 arg_groups/parallel_hook.py, handle_deprecated_dp_attention: attn_dp_size =
-    dp_size, dp_size = 1; removal is announced for after 2026-12-31.
-
-    Fix: Write dp_size as attn_dp_size, and remove enable_dp_attention. Nothing else changes.
-    """
-    argument = view.catalogue.find("enable_dp_attention")
-    is_old = argument is not None and argument.deprecated is not None and view.has("attn_dp_size")
-    is_pair = view.value("enable_dp_attention") is True and (view.number("dp_size") or 1) > 1
-    if is_old and is_pair and not view.written("attn_dp_size"):
-        yield view.found(
-            "enable_dp_attention",
-            "is deprecated: from 0.5.22 attn_dp_size alone says how many groups there are",
-            "write dp_size as attn_dp_size, and remove it",
-            edits=(view.rename("dp_size", "attn_dp_size"), view.remove("enable_dp_attention")),
-            safe=True,
-        )
-
-
 @service_rule("SGL109", "warning")
 def expert_parallel_overridden(view: ServiceView) -> Iterator[Found]:
     """SGLang replaces the written ep_size.
 
-    Why: An all-to-all backend (deepep, mooncake, nixl, flashinfer, mori and others) spreads the experts over all GPUs of tp_size.
-    SGLang sets ep_size to tp_size without asking, so that the settings say what is not so.
+    Why: An all-to-all backend (deepep, mooncake, flashinfer, mori and others) spreads the experts over all GPUs of
+    tp_size. SGLang sets ep_size to tp_size without asking, so that the settings say what is not so.
 
     Evidence: sglang 0.5.9 and 0.5.13 server_args.py, _handle_a2a_moe; 0.5.16 and 0.5.23 arg_groups/overrides.py,
     _a2a_ep_size.
@@ -255,3 +177,20 @@ def experts_do_not_divide(view: ServiceView) -> Iterator[Found]:
         yield view.found(
             "ep_size", f"has {expert} GPUs share {experts} experts, which do not divide", "choose a divisor"
         )
+
+
+@service_rule("SGL119", "error")
+def dense_layers_on_other_groups(view: ServiceView) -> Iterator[Found]:
+    """moe_dense_tp_size is 1, or left out.
+
+    Why: Dense layers of a mixture of experts are shared among all GPUs of tp_size, or kept whole with
+    moe_dense_tp_size 1. SGLang refuses other numbers; from 0.5.13 it takes tp_size too.
+
+    Evidence: sglang 0.5.5 to 0.5.18 check_server_args, 0.5.19 to 0.5.23 arg_groups/validation_hook.py:
+    "moe_dense_tp_size only supports None, 1, or tp_size currently".
+
+    Fix: Write 1, or remove it.
+    """
+    size, tensor = view.number("moe_dense_tp_size"), view.number("tp_size") or 1
+    if size not in (None, 1) and not (size == tensor and view.since("0.5.13")):
+        yield view.found("moe_dense_tp_size", f"{size} is refused: SGLang takes 1 only", "write 1, or remove it")

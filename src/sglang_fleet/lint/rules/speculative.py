@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sglang_fleet.lint.rule import service_rule
-from sglang_fleet.lint.rules.derived import EAGLE_FAMILY, algorithm, attention_backends, attention_replicas
+from sglang_fleet.lint.rules.derived import EAGLE_FAMILY, algorithm, attention_backends, attention_replicas, pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,16 +67,18 @@ def draft_tokens_replaced(view: ServiceView) -> Iterator[Found]:
 
 @service_rule("SGL422", "warning")
 def draft_without_algorithm(view: ServiceView) -> Iterator[Found]:
-    """A draft model is named, and speculative decoding is off.
+    """Drafts are described, and speculative decoding is off.
 
-    Why: Without speculative_algorithm SGLang never loads the draft model, and says nothing.
+    Why: Without speculative_algorithm SGLang never loads the draft model and never reads the numbers of drafts, and
+    says nothing.
 
     Evidence: sglang 0.5.9 to 0.5.23: speculative decoding starts with speculative_algorithm.
 
-    Fix: Set speculative_algorithm, or remove the draft model.
+    Fix: Set speculative_algorithm, or remove the others.
     """
-    if view.written(DRAFT) and not algorithm(view):
-        yield view.found(DRAFT, "is not used: speculative_algorithm is not set", "set it, or remove this")
+    written = [name for name in (DRAFT, STEPS, TOP, TOKENS) if view.written(name) and view.value(name) is not None]
+    if written and not algorithm(view):
+        yield view.found(written[0], "is not used: speculative_algorithm is not set", "set it, or remove this")
 
 
 @service_rule("SGL423", "error")
@@ -137,7 +139,7 @@ def refused_beside_speculation(view: ServiceView) -> Iterator[Found]:
     """SGLang refuses this beside speculative decoding.
 
     Why: trtllm_mha takes drafts in a chain only (speculative_eagle_topk 1), flex_attention takes none, and STANDALONE
-    knows no DP attention. SGLang stops at its start.
+    and NGRAM know no DP attention. SGLang stops at its start.
 
     Evidence: sglang 0.5.9 server_args.py; 0.5.16 and 0.5.23 arg_groups/speculative_hook.py and attention_hook.py.
 
@@ -151,5 +153,40 @@ def refused_beside_speculation(view: ServiceView) -> Iterator[Found]:
         yield view.found(TOP, "above 1 is refused by trtllm_mha", "write 1, or choose another attention backend")
     if used.get("attention_backend") == "flex_attention":
         yield view.found("attention_backend", "flex_attention is refused beside speculative decoding", "write triton")
-    if name == "STANDALONE" and attention_replicas(view) > 1:
-        yield view.found("speculative_algorithm", "STANDALONE is refused beside DP attention", "use EAGLE")
+    if name in ("STANDALONE", "NGRAM") and attention_replicas(view) > 1:
+        yield view.found("speculative_algorithm", f"{name} is refused beside DP attention", "use EAGLE")
+
+
+def _trees_on_pages(view: ServiceView) -> frozenset[str]:
+    """The attention backends that take drafts in a tree with pages of more than one token."""
+    if algorithm(view) == "NGRAM":
+        return frozenset({"flashinfer"})
+    newer = ({"fa3"} if view.since("0.5.6") else set()) | ({"triton"} if view.since("0.5.13") else set())
+    return frozenset({"flashinfer"} | newer)
+
+
+@service_rule("SGL428", "error")
+def tree_on_pages(view: ServiceView) -> Iterator[Found]:
+    """Drafts in a tree need another attention backend, or pages of one token.
+
+    Why: With speculative_eagle_topk above 1 the drafts branch, and the branches share pages of the KV cache. Few
+    attention backends get that right: flashinfer, from 0.5.7 fa3, from 0.5.13 triton; for NGRAM flashinfer only. SGLang
+    refuses others with page_size above 1, which some backends choose themselves. NGRAM branches up to
+    speculative_ngram_max_bfs_breadth, 10 unless written.
+
+    Evidence: sglang 0.5.5 to 0.5.12 server_args.py, 0.5.13 to 0.5.23 arg_groups/speculative_hook.py: "unstable and
+    produces incorrect results for paged attention backends".
+
+    Fix: Write page_size 1, or speculative_eagle_topk 1, or flashinfer.
+    """
+    name, backend, forced = algorithm(view), view.value("attention_backend"), pages(view)
+    width = view.number("speculative_ngram_max_bfs_breadth" if name == "NGRAM" else TOP) or 1
+    page = forced[1] if forced is not None else view.number("page_size") or 1
+    halves = view.written("prefill_attention_backend") and view.written("decode_attention_backend")
+    if name not in EAGLE_FAMILY | {"NGRAM"} or width <= 1 or page <= 1 or halves or not isinstance(backend, str):
+        return
+    # trtllm_mha refuses trees altogether, which SGL426 says.
+    if backend not in _trees_on_pages(view) and not (backend == "trtllm_mha" and name != "NGRAM"):
+        at = TOP if name != "NGRAM" else "speculative_algorithm"
+        what = f"{width}" if name != "NGRAM" else f"NGRAM with {width} branches"
+        yield view.found(at, f"{what} is refused by {backend} with pages of {page} tokens", "write page_size 1")

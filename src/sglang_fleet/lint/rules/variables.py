@@ -97,14 +97,15 @@ def speculation_without_overlap(view: ServiceView) -> Iterator[Found]:
 def overlap_needs_chain(view: ServiceView) -> Iterator[Found]:
     """SGLANG_ENABLE_SPEC_V2 takes drafts in a chain only.
 
-    Why: Up to 0.5.10 SGLang refuses speculative_eagle_topk above 1 beside SGLANG_ENABLE_SPEC_V2.
+    Why: From 0.5.7 to 0.5.10 SGLang refuses speculative_eagle_topk above 1 beside SGLANG_ENABLE_SPEC_V2. Newer releases
+    take it.
 
-    Evidence: sglang 0.5.9, 0.5.10 server_args.py: "Spec v2 currently only supports topk = 1".
+    Evidence: sglang 0.5.7 to 0.5.10 server_args.py: "Spec v2 currently only supports topk = 1".
 
     Fix: Write 1, or remove the variable.
     """
     algorithm = str(view.value("speculative_algorithm") or "").upper()
-    is_old = not view.since("0.5.11") and view.since("0.5.9")
+    is_old = not view.since("0.5.11") and view.since("0.5.7")
     if is_old and algorithm in EAGLE_FAMILY and is_on(view.environment.get(_V2)):
         many = view.number("speculative_eagle_topk") or 1
         if many > 1:

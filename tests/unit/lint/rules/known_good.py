@@ -4,14 +4,15 @@ Model names stand as folders, as most hosts have them; what a hub name is told i
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sglang_fleet.models import ModelFacts
 
 DEEPSEEK = ModelFacts(
     architectures=("DeepseekV3ForCausalLM",), model_type="deepseek_v3", num_hidden_layers=61, num_attention_heads=128,
-    num_key_value_heads=128, kv_lora_rank=512, context_length=163840, quantization="fp8", num_experts=256,
+    num_key_value_heads=128, kv_lora_rank=512, context_length=163840, quantization="fp8", weight_block=(128, 128),
+    num_experts=256, moe_intermediate_size=2048, intermediate_size=18432, dense_layers=3, shared_experts=1,
     needs_remote_code=True,
 )  # fmt: skip
 KIMI = ModelFacts(
@@ -21,11 +22,13 @@ KIMI = ModelFacts(
 )  # fmt: skip
 QWEN_235B = ModelFacts(
     architectures=("Qwen3MoeForCausalLM",), model_type="qwen3_moe", num_hidden_layers=94, num_attention_heads=64,
-    num_key_value_heads=4, context_length=262144, quantization="fp8", num_experts=128, needs_remote_code=False,
+    num_key_value_heads=4, context_length=262144, quantization="fp8", weight_block=(128, 128), num_experts=128,
+    moe_intermediate_size=1536, intermediate_size=12288, needs_remote_code=False,
 )  # fmt: skip
 QWEN_397B = ModelFacts(
     architectures=("Qwen3_5MoeForConditionalGeneration",), model_type="qwen3_5_moe", num_hidden_layers=60,
     num_attention_heads=32, num_key_value_heads=2, context_length=262144, quantization="modelopt_fp4", num_experts=512,
+    moe_intermediate_size=1024, shared_expert_intermediate_size=1024, recurrent="layer_types",
     needs_remote_code=False,
 )  # fmt: skip
 QWEN_8B = ModelFacts(
@@ -47,8 +50,25 @@ GPT_OSS = ModelFacts(
 )  # fmt: skip
 MINIMAX = ModelFacts(
     architectures=("MiniMaxM2ForCausalLM",), model_type="minimax_m2", num_hidden_layers=62, num_attention_heads=48,
-    num_key_value_heads=8, context_length=196608, quantization="fp8", num_experts=256, needs_remote_code=True,
+    num_key_value_heads=8, context_length=196608, quantization="fp8", weight_block=(128, 128), num_experts=256,
+    intermediate_size=1536, needs_remote_code=True,
 )  # fmt: skip
+QWEN_CODER = replace(
+    QWEN_235B, num_hidden_layers=62, num_attention_heads=96, num_key_value_heads=8, num_experts=160,
+    moe_intermediate_size=2560,
+)  # fmt: skip
+QWEN_NEXT = ModelFacts(
+    architectures=("Qwen3NextForCausalLM",), model_type="qwen3_next", num_hidden_layers=48, num_attention_heads=16,
+    num_key_value_heads=2, context_length=262144, quantization="fp8", weight_block=(128, 128), num_experts=512,
+    moe_intermediate_size=512, shared_expert_intermediate_size=512, recurrent="full_attention_interval",
+)  # fmt: skip
+QWEN_397B_FP8 = replace(QWEN_397B, quantization="fp8", weight_block=(128, 128))
+NEMOTRON = ModelFacts(
+    architectures=("NemotronHForCausalLM",), model_type="nemotron_h", num_hidden_layers=52, num_attention_heads=32,
+    num_key_value_heads=2, context_length=262144, num_experts=128, recurrent="hybrid_override_pattern",
+    needs_remote_code=True,
+)  # fmt: skip
+SPARSE = replace(DEEPSEEK, architectures=("DeepseekV32ForCausalLM",), model_type="deepseek_v32", index_topk=2048)
 CHAIN = {"speculative_num_steps": 3, "speculative_eagle_topk": 1, "speculative_num_draft_tokens": 4}
 NVFP4 = {"quantization": "modelopt_fp4", "trust_remote_code": True}
 
@@ -243,6 +263,7 @@ GOOD = (
             "max_running_requests": 4,
             "chunked_prefill_size": 32768,
             "page_size": 64,
+            "mamba_scheduler_strategy": "extra_buffer",
             "speculative_algorithm": "NEXTN",
             **CHAIN,
         },
@@ -335,4 +356,180 @@ GOOD = (
         MINIMAX,
     ),
     Good("MiniMax M2, 8 H100", {"tp_size": 8, "ep_size": 8, "trust_remote_code": True}, "9.0", MINIMAX),
+    # DP attention, expert parallelism and HiCache: SGLang's documentation
+    Good(
+        "DeepSeek R1 with DP attention and multi-token prediction, 8 H200",
+        {
+            "tp_size": 8,
+            "dp_size": 8,
+            "enable_dp_attention": True,
+            "enable_dp_lm_head": True,
+            "trust_remote_code": True,
+            "speculative_algorithm": "EAGLE",
+            **CHAIN,
+            "max_running_requests": 512,
+            "cuda_graph_max_bs": 64,
+        },
+        "9.0",
+        DEEPSEEK,
+        "0.5.9",
+    ),
+    Good(
+        "DeepSeek, decode half with DeepEP and multi-token prediction, 8 H100",
+        {
+            "tp_size": 8,
+            "dp_size": 8,
+            "enable_dp_attention": True,
+            "disaggregation_mode": "decode",
+            "moe_a2a_backend": "deepep",
+            "deepep_mode": "low_latency",
+            "moe_dense_tp_size": 1,
+            "enable_dp_lm_head": True,
+            "cuda_graph_max_bs": 128,
+            "max_running_requests": 1024,
+            "speculative_algorithm": "EAGLE",
+            "speculative_num_steps": 1,
+            "speculative_eagle_topk": 1,
+            "speculative_num_draft_tokens": 2,
+            "trust_remote_code": True,
+        },
+        "9.0",
+        DEEPSEEK,
+        "0.5.9",
+        {"SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK": "256"},
+    ),
+    Good(
+        "DeepSeek R1 with DeepEP in both modes, 8 H200",
+        {"tp_size": 8, "attn_dp_size": 8, "moe_a2a_backend": "deepep", "deepep_mode": "auto", "enable_eplb": True},
+        "9.0",
+        DEEPSEEK,
+    ),
+    Good(
+        "DeepSeek R1 NVFP4 with FlashInfer's exchange, 4 B200",
+        {
+            "tp_size": 4,
+            "dp_size": 4,
+            "enable_dp_attention": True,
+            "quantization": "modelopt_fp4",
+            "moe_a2a_backend": "flashinfer",
+            "moe_runner_backend": "flashinfer_cutlass",
+        },
+        "10.0",
+        replace(DEEPSEEK, quantization="modelopt_fp4", weight_block=None),
+        "0.5.9",
+    ),
+    Good(
+        "DeepSeek V3.2 with multi-token prediction, 8 B200",
+        {
+            "tp_size": 8,
+            "attn_dp_size": 8,
+            "speculative_algorithm": "EAGLE",
+            **CHAIN,
+            "tool_call_parser": "deepseekv32",
+            "reasoning_parser": "deepseek-v3",
+        },
+        "10.0",
+        SPARSE,
+    ),
+    Good(
+        "DeepSeek R1 with HiCache and 3FS, 8 H100",
+        {
+            "tp_size": 8,
+            "page_size": 64,
+            "enable_hierarchical_cache": True,
+            "hicache_ratio": 2,
+            "hicache_mem_layout": "page_first",
+            "hicache_io_backend": "direct",
+            "hicache_write_policy": "write_through",
+            "hicache_storage_backend": "hf3fs",
+            "trust_remote_code": True,
+        },
+        "9.0",
+        DEEPSEEK,
+        "0.5.9",
+    ),
+    Good(
+        "Qwen3 235B with HiCache and Mooncake, 8 H200",
+        {
+            "tp_size": 8,
+            "ep_size": 8,
+            "page_size": 64,
+            "enable_hierarchical_cache": True,
+            "hicache_size": 100,
+            "hicache_mem_layout": "page_first_direct",
+            "hicache_io_backend": "direct",
+            "hicache_storage_backend": "mooncake",
+        },
+        "9.0",
+        QWEN_235B,
+    ),
+    Good("Qwen3 Coder 480B FP8, 8 H200", {"tp_size": 8, "ep_size": 8}, "9.0", QWEN_CODER),
+    Good("Qwen3 Coder 480B FP8 with two halves of experts, 8 H200", {"tp_size": 8, "ep_size": 2}, "9.0", QWEN_CODER),
+    # Models with a state: SGLang's documentation and cookbook
+    Good("Qwen3 Next FP8, 4 H100, 0.5.9", {"tp_size": 4}, "9.0", QWEN_NEXT, "0.5.9"),
+    Good(
+        "Qwen3 Next FP8 with multi-token prediction and its prefix cache, 4 H100, 0.5.10",
+        {"tp_size": 4, "mamba_scheduler_strategy": "extra_buffer", "speculative_algorithm": "NEXTN", **CHAIN},
+        "9.0",
+        QWEN_NEXT,
+        "0.5.10",
+        {"SGLANG_ENABLE_SPEC_V2": "1"},
+    ),
+    Good(
+        "Qwen3.5 397B FP8 with multi-token prediction, 8 H200",
+        {"tp_size": 8, "speculative_algorithm": "NEXTN", **CHAIN, "mem_fraction_static": 0.8},
+        "9.0",
+        QWEN_397B_FP8,
+    ),
+    Good("Qwen3.5 397B FP8, 8 B200", {"tp_size": 8, "attention_backend": "trtllm_mha"}, "10.0", QWEN_397B_FP8),
+    Good("Nemotron 3 Nano, 1 H200", {"trust_remote_code": True, "tool_call_parser": "qwen3_coder"}, "9.0", NEMOTRON),
+    # Speculative decoding, adapters, determinism
+    Good(
+        "gpt-oss 120B with EAGLE3, 4 H100",
+        {
+            "tp_size": 4,
+            "attention_backend": "fa3",
+            "speculative_algorithm": "EAGLE3",
+            "speculative_draft_model_path": "/models/gpt-oss-120b-eagle3",
+            **CHAIN,
+        },
+        "9.0",
+        GPT_OSS,
+    ),
+    Good(
+        "Qwen3 8B with n-grams, H100",
+        {
+            "speculative_algorithm": "NGRAM",
+            "speculative_num_draft_tokens": 16,
+            "cuda_graph_max_bs": 8,
+            "max_running_requests": 8,
+        },
+        "9.0",
+        QWEN_8B,
+        "0.5.9",
+    ),
+    Good(
+        "Qwen3 8B, the same answer each time, H100",
+        {"attention_backend": "fa3", "enable_deterministic_inference": True},
+        "9.0",
+        QWEN_8B,
+    ),
+    Good(
+        "Llama 3.3 70B with adapters, 4 H100",
+        {"tp_size": 4, "enable_lora": True, "lora_paths": ["a=/models/a"], "max_loras_per_batch": 4},
+        "9.0",
+        LLAMA_70B,
+    ),
+    Good(
+        "Qwen3 8B stretched, H100",
+        {
+            "context_length": 131072,
+            "json_model_override_args": {
+                "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
+            },
+        },
+        "9.0",
+        QWEN_8B,
+        environment={"SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN": "1"},
+    ),
 )

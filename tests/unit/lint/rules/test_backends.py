@@ -27,6 +27,14 @@ def unread() -> HostState:
     return replace(one, gpus=tuple(replace(gpu, compute_cap=Unknown("x")) for gpu in one.gpus))
 
 
+def of(architecture: str) -> ModelFacts:
+    return ModelFacts(architectures=(architecture,), num_attention_heads=64)
+
+
+GPT_OSS = of("GptOssForCausalLM")
+MHA = {"attention_backend": "trtllm_mha"}
+
+
 @pytest.mark.parametrize(
     ("rule", "key", "words", "settings"),
     [
@@ -64,6 +72,58 @@ def unread() -> HostState:
         finds("SGL303", "attention_backend", args={"attention_backend": "trtllm_mla"}, model=GQA),
         finds("SGL303", "attention_backend", args={"attention_backend": "trtllm_mha"}, model=MLA),
         finds("SGL304", "kv_cache_dtype", args={"attention_backend": "trtllm_mla", "kv_cache_dtype": "fp8_e5m2"}),
+        finds(
+            "SGL304",
+            "kv_cache_dtype",
+            args={"attention_backend": "trtllm_mla", "kv_cache_dtype": "bfloat16"},
+            words="bfloat16",
+        ),
+        finds(
+            "SGL304", "attention_backend", args={"attention_backend": "tokenspeed_mla"}, version="0.5.16", words="needs"
+        ),
+        finds(
+            "SGL304",
+            "kv_cache_dtype",
+            args={"decode_attention_backend": "tokenspeed_mla", "kv_cache_dtype": "bf16"},
+            version="0.5.22",
+        ),
+        finds(
+            "SGL304",
+            "kv_cache_dtype",
+            args={"attention_backend": "cutedsl_mla", "kv_cache_dtype": "fp8_e5m2"},
+            version="0.5.13",
+        ),
+        finds(
+            "SGL306",
+            "attention_backend",
+            args={"attention_backend": "flashinfer"},
+            model=GPT_OSS,
+            words="GptOssForCausalLM",
+        ),
+        finds(
+            "SGL306",
+            "decode_attention_backend",
+            args={"prefill_attention_backend": "fa3", "decode_attention_backend": "flashinfer"},
+            model=GPT_OSS,
+            version="0.5.5",
+        ),
+        finds(
+            "SGL306",
+            "attention_backend",
+            args={"attention_backend": "flashinfer"},
+            model=of("Llama4ForConditionalGeneration"),
+        ),
+        finds("SGL306", "attention_backend", args={"attention_backend": "flashinfer"}, model=of("Olmo2ForCausalLM")),
+        finds("SGL306", "attention_backend", args={"attention_backend": "triton"}, model=of("Lfm2ForCausalLM")),
+        finds(
+            "SGL309", "attention_backend", args={**MHA, "kv_cache_dtype": "fp8_e4m3"}, state=host(compute_cap="12.0")
+        ),
+        finds(
+            "SGL309",
+            "prefill_attention_backend",
+            args={"prefill_attention_backend": "trtllm_mha", "kv_cache_dtype": "fp8_e4m3"},
+            state=host(compute_cap="12.0"),
+        ),
         finds("SGL305", "attention_backend", args={"attention_backend": "fa3", "kv_cache_dtype": "fp8_e5m2"}),
     ],
 )
@@ -108,6 +168,29 @@ def test_is_found(rule: str, key: str, words: str, settings: dict[str, Any]) -> 
         passes("SGL303", args={"attention_backend": "trtllm_mla"}),
         passes("SGL304", args={"attention_backend": "trtllm_mla", "kv_cache_dtype": "fp8_e4m3"}),
         passes("SGL304", args={"attention_backend": "triton", "kv_cache_dtype": "fp8_e5m2"}),
+        passes("SGL304", args={"attention_backend": "trtllm_mla", "kv_cache_dtype": "bf16"}),
+        passes("SGL304", args={"attention_backend": "trtllm_mla", "kv_cache_dtype": "fp4_e2m1"}, version="0.5.20"),
+        passes("SGL304", args={"attention_backend": "trtllm_mla"}),
+        passes("SGL304", args={"prefill_attention_backend": "trtllm_mla", "kv_cache_dtype": "fp8_e5m2"}),
+        passes("SGL304", args={"attention_backend": "cutedsl_mla", "kv_cache_dtype": "bfloat16"}),
+        passes("SGL304", args={"attention_backend": "tokenspeed_mla"}),
+        passes("SGL304", args={"attention_backend": "tokenspeed_mla", "kv_cache_dtype": "fp8_e4m3"}, version="0.5.16"),
+        passes("SGL306", args={"attention_backend": "triton"}, model=GPT_OSS),
+        passes("SGL306", args={}, model=GPT_OSS),
+        passes("SGL306", args={"attention_backend": "aiter"}, model=GPT_OSS),
+        passes("SGL306", args={"attention_backend": "flashinfer"}, model=of("LlamaForCausalLM")),
+        passes("SGL306", args={"attention_backend": "flashinfer"}),
+        passes("SGL306", args={"attention_backend": "flashinfer", "device": "cpu"}, model=of("Llama4ForCausalLM")),
+        passes("SGL306", args={"attention_backend": "triton"}, model=of("Olmo2ForCausalLM")),
+        passes("SGL306", args={"attention_backend": "triton"}, model=of("Lfm2ForCausalLM"), version="0.5.8"),
+        passes("SGL309", args=MHA, state=host(compute_cap="12.0")),
+        passes("SGL309", args={**MHA, "kv_cache_dtype": "fp8_e4m3"}, state=host(compute_cap="10.0")),
+        passes(
+            "SGL309",
+            args={**MHA, "kv_cache_dtype": "fp8_e4m3", "prefill_attention_backend": "flashinfer"},
+            state=host(compute_cap="12.0"),
+        ),
+        passes("SGL309", args={**MHA, "kv_cache_dtype": "fp8_e4m3"}, state=host(compute_cap="12.0"), version="0.5.18"),
         passes("SGL305", args={"attention_backend": "fa3", "kv_cache_dtype": "fp8_e4m3"}),
     ],
 )

@@ -2,16 +2,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sglang_fleet.catalog import versions
 from sglang_fleet.lint.rules.derived import (
+    SPAN_ALL,
+    algorithm,
     architecture,
     attention_replicas,
     attention_tensor_parallel,
     capability,
+    expert_parallel,
     is_on,
     is_repository,
+    is_sparse_deepseek,
     micro_batch_limit,
+    model_class,
+    pages,
     whole_replicas,
 )
+from sglang_fleet.models import ModelFacts
 from tests.unit.lint.views import host, view
 
 
@@ -74,3 +82,45 @@ def test_a_name_on_a_hub(path: str, expected: bool) -> None:  # noqa: FBT001  # 
 @pytest.mark.parametrize(("text", "expected"), [("1", True), ("True", True), ("0", False), ("", False), (None, False)])
 def test_a_switch(text: str | None, expected: bool) -> None:  # noqa: FBT001  # as above
     assert is_on(text) is expected
+
+
+@pytest.mark.parametrize("exchange", sorted(SPAN_ALL))
+def test_an_exchange_spreads_experts_over_all_gpus(exchange: str) -> None:
+    assert expert_parallel(view({"tp_size": 8, "ep_size": 2, "moe_a2a_backend": exchange})) == 8
+
+
+def test_without_an_exchange_the_written_number_counts() -> None:
+    assert expert_parallel(view({"tp_size": 8, "ep_size": 2})) == 2
+    assert expert_parallel(view({"tp_size": 8, "ep_size": 2, "moe_a2a_backend": "none"})) == 2
+    assert expert_parallel(view({"tp_size": 8})) == 1
+
+
+def test_the_algorithm_is_read_in_any_case() -> None:
+    assert (algorithm(view({"speculative_algorithm": "eagle"})), algorithm(view())) == ("EAGLE", "")
+
+
+def test_the_class_of_a_model_is_the_first_that_it_names() -> None:
+    assert model_class(view(model=ModelFacts(architectures=("A", "B")))) == "A"
+    assert model_class(view(model=ModelFacts())) is None
+    assert model_class(view()) is None
+
+
+def test_sparse_attention_shows_by_class_and_indexer() -> None:
+    sparse = ModelFacts(architectures=("DeepseekV32ForCausalLM",), index_topk=2048)
+    assert is_sparse_deepseek(view(model=sparse))
+    assert not is_sparse_deepseek(view(model=ModelFacts(architectures=("DeepseekV3ForCausalLM",))))
+    assert not is_sparse_deepseek(view(model=ModelFacts(architectures=("OtherForCausalLM",), index_topk=2048)))
+
+
+@pytest.mark.parametrize("version", versions())
+@given(page=st.sampled_from([None, 1, 16, 32, 64, 128, 256]))
+def test_a_backend_that_decides_the_page_size_decides_it_again_alike(version: str, page: int | None) -> None:
+    for backend in ("flashmla", "trtllm_mla", "trtllm_mha", "tokenspeed_mla"):
+        found = pages(view({"attention_backend": backend, "page_size": page}, version=version))
+        assert found is not None
+        assert pages(view({"attention_backend": backend, "page_size": found[1]}, version=version)) == found
+
+
+def test_other_backends_leave_the_page_size_alone() -> None:
+    assert pages(view({"attention_backend": "triton", "page_size": 7})) is None
+    assert pages(view({"prefill_attention_backend": "flashmla"})) is None

@@ -2,8 +2,11 @@ from typing import Any
 
 import pytest
 
+from sglang_fleet.models import ModelFacts
 from tests.unit.lint.cases import assert_found, finds, passes
 from tests.unit.lint.views import ask, view
+
+HYBRID = ModelFacts(recurrent="layer_types")
 
 
 @pytest.mark.parametrize(
@@ -78,6 +81,7 @@ def test_is_found(rule: str, key: str, words: str, settings: dict[str, Any]) -> 
             "SGL203", args={"cuda_graph_max_bs_decode": 8, "max_running_requests": 64, "tp_size": 8, "attn_dp_size": 8}
         ),
         passes("SGL203", args={"cuda_graph_max_bs_decode": 8}),
+        passes("SGL203", args={"cuda_graph_max_bs_decode": 8, "max_running_requests": 64}, model=HYBRID),
         passes("SGL203", args={"max_running_requests": 512}),
         passes("SGL203", args={"cuda_graph_max_bs_decode": 8, "max_running_requests": 64, "disable_cuda_graph": True}),
         passes(

@@ -51,6 +51,48 @@ def test_an_interface_that_is_not_there(args: dict[str, Any], wanted: str | None
     assert [each.key for each in found] == ["services.k26.nccl.socket_ifname"] * said
 
 
+@pytest.mark.parametrize(
+    ("args", "wanted", "said"),
+    [
+        (TWO, "^lo,docker", True),
+        (TWO, "=eth0", True),
+        (TWO, "eth0", False),
+        (TWO, "eth0,eth1", False),
+        (TWO, None, False),
+        ({}, "^lo", False),
+    ],
+)
+def test_gloo_takes_names_only(args: dict[str, Any], wanted: str | None, said: bool) -> None:  # noqa: FBT001 - a case
+    environment = {"GLOO_SOCKET_IFNAME": wanted} if wanted else {}
+    found = ask("SGL522", view(args, environment=environment))
+    assert [each.key for each in found] == ["services.k26.environment.GLOO_SOCKET_IFNAME"] * said
+
+
+@pytest.mark.parametrize(
+    ("args", "wanted", "interfaces", "said"),
+    [
+        (TWO, "ens3", ("eth0", "lo"), True),
+        (TWO, "eth", ("eth0", "lo"), True),  # NCCL would take it as the start of a name
+        (TWO, "eth0,ens3", ("eth0", "lo"), True),
+        (TWO, "eth0", ("eth0", "lo"), False),
+        (TWO, "^lo", ("eth0", "lo"), False),  # another rule's
+        (TWO, None, ("eth0", "lo"), False),
+        ({}, "ens3", ("eth0", "lo"), False),
+        (TWO, "ens3", Unknown("EACCES"), False),
+        (TWO, "ens3", (), False),
+    ],
+)
+def test_an_interface_of_gloo_that_is_not_there(
+    args: dict[str, Any],
+    wanted: str | None,
+    interfaces: Any,  # noqa: ANN401 - as probed
+    said: bool,  # noqa: FBT001 - a case
+) -> None:
+    environment = {"GLOO_SOCKET_IFNAME": wanted} if wanted else {}
+    found = ask("SGL523", view(args, environment=environment, state=host(interfaces=interfaces)))
+    assert [each.key for each in found] == ["services.k26.environment.GLOO_SOCKET_IFNAME"] * said
+
+
 def on_cards(name: str, iommu: Any, args: dict[str, Any], **nccl: Any) -> ServiceView:  # noqa: ANN401 - as probed
     state = host(iommu=iommu)
     gpus = tuple(replace(gpu, name=name) for gpu in known(state.gpus))

@@ -4,7 +4,7 @@ import pytest
 
 from sglang_fleet.models import ModelFacts
 from tests.unit.lint.cases import assert_found, finds, passes
-from tests.unit.lint.views import applied, ask, host, view
+from tests.unit.lint.views import ask, host, view
 
 KIMI = ModelFacts(num_attention_heads=64, num_key_value_heads=64, kv_lora_rank=512, num_experts=384)
 QWEN = ModelFacts(num_attention_heads=40, num_key_value_heads=8)
@@ -24,13 +24,6 @@ QWEN = ModelFacts(num_attention_heads=40, num_key_value_heads=8)
             gpus=[0, 1, 2, 3],
             words="uses 2",
         ),
-        finds("SGL105", "attn_dp_size", args={"tp_size": 8, "attn_dp_size": 3}),
-        finds("SGL105", "dp_size", args={"tp_size": 8, "dp_size": 3, "enable_dp_attention": True}),
-        finds("SGL105", "dp_size", args={"tp_size": 8, "dp_size": 3, "enable_dp_attention": True}, version="0.5.9"),
-        finds("SGL106", "dp_size", args={"tp_size": 8, "dp_size": 2, "attn_dp_size": 4}),
-        finds("SGL107", "enable_dp_attention", args={"tp_size": 8, "enable_dp_attention": True}),
-        finds("SGL107", "enable_dp_attention", args={"enable_dp_attention": True}, version="0.5.9"),
-        finds("SGL108", "enable_dp_attention", args={"tp_size": 8, "dp_size": 8, "enable_dp_attention": True}),
         finds("SGL109", "ep_size", args={"tp_size": 8, "ep_size": 4, "moe_a2a_backend": "deepep"}, words="tp_size (8)"),
         finds("SGL109", "ep_size", args={"tp_size": 8, "ep_size": 4, "moe_a2a_backend": "mooncake"}, version="0.5.9"),
         finds("SGL110", "ep_size", args={"tp_size": 8, "ep_size": 3}),
@@ -38,6 +31,9 @@ QWEN = ModelFacts(num_attention_heads=40, num_key_value_heads=8)
         finds("SGL110", "ep_size", args={"tp_size": 8, "ep_size": 8, "moe_dp_size": 2}),
         finds("SGL111", "tp_size", args={"tp_size": 6}, model=KIMI, words="64 attention heads"),
         finds("SGL111", "tp_size", args={"tp_size": 5}, model=QWEN, words="8 key/value heads"),
+        finds("SGL119", "moe_dense_tp_size", args={"tp_size": 8, "moe_dense_tp_size": 2}),
+        finds("SGL119", "moe_dense_tp_size", args={"tp_size": 8, "moe_dense_tp_size": 8}, version="0.5.12"),
+        finds("SGL109", "ep_size", args={"tp_size": 8, "ep_size": 4, "moe_a2a_backend": "nixl"}),
         finds("SGL112", "ep_size", args={"tp_size": 7, "ep_size": 7}, model=KIMI, words="384 experts"),
     ],
 )
@@ -58,14 +54,6 @@ def test_is_found(rule: str, key: str, words: str, settings: dict[str, Any]) -> 
         passes("SGL103", args={"tp_size": 2, "dp_size": 2}, gpus=[0, 1, 2, 3]),
         passes("SGL103", args={"tp_size": 2, "base_gpu_id": 2}, gpus=[0, 1, 2, 3]),
         passes("SGL103", args={"tp_size": 2}),
-        passes("SGL105", args={"tp_size": 8, "attn_dp_size": 4}),
-        passes("SGL105", args={"tp_size": 8, "dp_size": 3}),
-        passes("SGL106", args={"tp_size": 8, "attn_dp_size": 4}),
-        passes("SGL106", args={"tp_size": 1, "dp_size": 4}),
-        passes("SGL107", args={"tp_size": 8, "dp_size": 8, "enable_dp_attention": True}),
-        passes("SGL107", args={"tp_size": 8, "enable_dp_attention": False}),
-        passes("SGL108", args={"tp_size": 8, "dp_size": 8, "enable_dp_attention": True}, version="0.5.21"),
-        passes("SGL108", args={"tp_size": 8, "attn_dp_size": 8}),
         passes("SGL109", args={"tp_size": 8, "ep_size": 8, "moe_a2a_backend": "deepep"}),
         passes("SGL109", args={"tp_size": 8, "moe_a2a_backend": "deepep"}),
         passes("SGL109", args={"tp_size": 8, "ep_size": 4}),
@@ -76,6 +64,9 @@ def test_is_found(rule: str, key: str, words: str, settings: dict[str, Any]) -> 
         passes("SGL111", args={"tp_size": 6, "attn_dp_size": 6}, model=KIMI),
         passes("SGL111", args={"tp_size": 6}, model=ModelFacts()),
         passes("SGL111", args={"tp_size": 6}),
+        passes("SGL119", args={"tp_size": 8, "moe_dense_tp_size": 1}),
+        passes("SGL119", args={"tp_size": 8, "moe_dense_tp_size": 8}, version="0.5.13"),
+        passes("SGL119", args={"tp_size": 8}),
         passes("SGL112", args={"tp_size": 8, "ep_size": 8}, model=KIMI),
         passes("SGL112", args={"tp_size": 7, "ep_size": 7, "ep_num_redundant_experts": 1}, model=KIMI),
         passes("SGL112", args={"tp_size": 7, "ep_size": 7}, model=QWEN),
@@ -83,10 +74,3 @@ def test_is_found(rule: str, key: str, words: str, settings: dict[str, Any]) -> 
 )
 def test_is_not_found(rule: str, settings: dict[str, Any]) -> None:
     assert not ask(rule, view(**settings))
-
-
-def test_the_old_spelling_of_dp_attention_becomes_the_new_one() -> None:
-    one = view({"tp_size": 8, "dp_size": 8, "enable_dp_attention": True})
-    (found,) = ask("SGL108", one)
-    assert applied(found, one) == {"model_path": "/models/model", "tp_size": 8, "attn_dp_size": 8}
-    assert found.safe

@@ -17,6 +17,7 @@ TREE = {**EAGLE, "speculative_num_steps": 5, "speculative_eagle_topk": 8, "specu
         finds("SGL341", f"environment.{V2}", environment={V2: "1"}, version="0.5.14", words="SGLang 0.5.14"),
         finds("SGL342", "speculative_algorithm", args=EAGLE, version="0.5.10"),
         finds("SGL343", "speculative_eagle_topk", args=TREE, environment={V2: "True"}, version="0.5.10"),
+        finds("SGL343", "speculative_eagle_topk", args=TREE, environment={V2: "True"}, version="0.5.7"),
     ],
 )
 def test_is_found(rule: str, key: str, words: str, settings: dict[str, Any]) -> None:
@@ -34,6 +35,7 @@ def test_is_found(rule: str, key: str, words: str, settings: dict[str, Any]) -> 
         passes("SGL342", args=TREE, version="0.5.10"),
         passes("SGL342", version="0.5.10"),
         passes("SGL343", args=TREE, environment={V2: "1"}, version="0.5.11"),
+        passes("SGL343", args=TREE, environment={V2: "1"}, version="0.5.6"),
         passes("SGL343", args=TREE, environment={V2: "0"}, version="0.5.10"),
         passes("SGL343", args={**TREE, "speculative_eagle_topk": 1}, environment={V2: "1"}, version="0.5.10"),
     ],
