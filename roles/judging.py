@@ -40,11 +40,12 @@ def judge_settings(loaded: Loaded, *, folder: Path) -> tuple[list[Problem], str]
 
 
 def judge_hosts(
-    loaded: Loaded, wanted: Wanted, answers: Mapping[str, HostState | Refusal]
+    loaded: Loaded, wanted: Wanted, answers: Mapping[str, HostState | Refusal], *, folder: Path
 ) -> tuple[dict[str, HostState], dict[str, Judgement]]:
     """What was seen of each host, and what is to be said of it; nothing of a host that shall run no service."""
     seen: dict[str, HostState] = {}
     judged: dict[str, Judgement] = {}
+    lock = lock_reader(folder)
     for host, deployment in wanted.deployments.items():
         answer = answers.get(host)
         if isinstance(answer, HostState):
@@ -59,6 +60,7 @@ def judge_hosts(
             releases=wanted.releases[host],
             state=answer,
             waived=partial(_waived, loaded, host),
+            lock=lock(deployment),
         )
     return seen, judged
 

@@ -53,7 +53,7 @@ def _look_at_all(fleet: Fleet) -> None:
     answers.join(timeout=SENDING_SECONDS)
     wanted = want(loaded, folder=fleet.folder)  # meanwhile the hosts look
     errors, hint = judge_settings(loaded, folder=fleet.folder)
-    seen, judged = judge_hosts(loaded, wanted, dict(answers.get()))
+    seen, judged = judge_hosts(loaded, wanted, dict(answers.get()), folder=fleet.folder)
     refusals = {host: judgement.refusals for host, judgement in judged.items() if judgement.refusals}
     _plan_all(fleet, wanted, seen, refusals)
     unreachable = [host for host in fleet.hosts if host not in active]

@@ -51,6 +51,7 @@ def judge(
     releases: Sequence[Release],
     state: HostState,
     waived: Callable[[Rule, Found], str] = lambda _rule, _found: "",
+    lock: str | None = None,
 ) -> Judgement:
     """Ask every rule that needs a host.
 
@@ -59,11 +60,12 @@ def judge(
         releases: what its services come to.
         state: what the probe saw.
         waived: the reason that the settings give for leaving a finding as it is; empty when they give none.
+        lock: the text of the lock file of its venv; None when it is not to be judged.
     """
     # The rules are many modules; whoever sends questions to hosts first has them loaded while they answer.
     from sglang_fleet.lint.run import of_host  # noqa: PLC0415
 
-    found = of_host(deployment, state=state, releases=releases)
+    found = of_host(deployment, state=state, releases=releases, lock=lock)
     login = [(rule, one) for rule, one in found if rule.id == LOGIN]
     refusals: list[Refusal] = []
     advice: list[Advice] = []

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from sglang_fleet.variables import Node
 
 _BESIDE = re.compile(r"[ \t]*(?:#[^\r\n]*)?")
+_CLOSED = re.compile(r"[ \t,}\]]*")
 _PLAIN = re.compile(r"[A-Za-z0-9_./-][A-Za-z0-9_./+-]*")
 _LAST_OF_FOUR_DIGITS = 0xFFFF
 _BYTE_ORDER_MARK = "\ufeff"
@@ -52,14 +53,19 @@ class _Spot:
     missing: tuple[str, ...]
 
 
-def edited(text: str, edit: Edit) -> str:
+def edited(text: str, edit: Edit, *, comment: str = "") -> str:
     """The text with the change made; itself when there is nothing to take away.
+
+    Args:
+        text: the YAML.
+        edit: the change.
+        comment: one to write beside a value that is set, or above where there is no room; with its `#`.
 
     Raises:
         NotEditableError: it cannot be made; says why, as the end of a sentence that starts with the key.
     """
     if text.startswith(_BYTE_ORDER_MARK):
-        return _BYTE_ORDER_MARK + edited(text.removeprefix(_BYTE_ORDER_MARK), edit)
+        return _BYTE_ORDER_MARK + edited(text.removeprefix(_BYTE_ORDER_MARK), edit, comment=comment)
     before = _read(text)
     path = tuple(edit.key.split("."))
     spot = _find(read_layout(text), path)
@@ -73,6 +79,7 @@ def edited(text: str, edit: Edit) -> str:
             made = _renamed(text, spot, name=name)
         case Set(value=value):
             made = _given(text, spot, value=value) if spot.entry else _added(text, spot, value=value)
+            made = _commented(made, path, comment) if comment else made
     wanted = applied(data(before), edit)
     try:
         found = data(_read(made))
@@ -81,6 +88,13 @@ def edited(text: str, edit: Edit) -> str:
     if repr(found) != repr(wanted):  # not `==`: the order of keys counts
         raise NotEditableError("cannot be changed without changing something else: its layout is too unusual")
     return made
+
+
+def place_of_key(text: str, key: str) -> int | None:
+    """The line of a key, from 1; None where it is not written."""
+    text = text.removeprefix(_BYTE_ORDER_MARK)
+    spot = _find(read_layout(text), tuple(key.split(".")))
+    return None if spot.entry is None else text.count("\n", 0, spot.entry.key.start) + 1
 
 
 def scalar(value: str | float | bool) -> str:  # noqa: FBT001  # it is the value itself
@@ -210,6 +224,20 @@ def _added(text: str, spot: _Spot, *, value: str | float | bool) -> str:
     if indent.strip(" ") or not _BESIDE.fullmatch(text, end, stop):
         raise NotEditableError("would share its line with something else")
     return f"{text[:stop]}{line_break(text)}{indent}{pair}{text[stop:]}"
+
+
+def _commented(text: str, path: tuple[str, ...], comment: str) -> str:
+    """The text with a comment beside the setting at a path, where its line has room for one, or else above."""
+    entry = _find(read_layout(text), path).entry
+    if entry is None:
+        raise NotEditableError("would lose its comment")
+    stop = line_end(text, entry.end)
+    if _CLOSED.fullmatch(text, entry.end, stop):
+        return f"{text[:stop].rstrip()} {comment}{text[stop:]}"
+    start = line_start(text, entry.key.start)
+    indent = text[start : entry.key.start]
+    indent = indent[: len(indent) - len(indent.lstrip(" "))]
+    return f"{text[:start]}{indent}{comment}{line_break(text)}{text[start:]}"
 
 
 def _behind_colon(text: str, entry: Entry, written: str) -> str:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from sglang_fleet.spec import Loaded
 
 
+_LINES_NAMED = 3
+
+
 @dataclass(frozen=True, slots=True)
 class SettingsView:
     """The settings of all hosts.
@@ -24,11 +27,13 @@ class SettingsView:
         loaded: as they were read.
         waivers: those of each file that was read.
         idle: the waivers that are known to have waived nothing, by file.
+        lines: where each rule has something against a file that nobody has waived.
     """
 
     loaded: Loaded
     waivers: Mapping[Path, Waivers] = field(default_factory=dict)
     idle: Sequence[tuple[Path, Waiver]] = ()
+    lines: Mapping[tuple[Path, str], Sequence[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +79,7 @@ def outside_the_catalogue(view: SettingsView) -> Iterator[Problem]:
     """The pinned SGLang release is in no catalogue.
 
     Why: Arguments are checked against those of the pinned release. Of this one they are not known, so that the nearest
-    older one stands in: an argument that is new, gone or renamed may be judged wrongly.
+    older one, or the oldest there is, stands in: an argument that is new, gone or renamed may be judged wrongly.
 
     Evidence: The releases that are known are in src/sglang_fleet/catalog/data. SGLang adds and renames arguments in
     almost every release.
@@ -100,15 +105,17 @@ def perhaps_unknown(view: SettingsView) -> Iterator[Problem]:
 
 @_settings_rule("SGL005", "warning")
 def flawed_waiver(view: SettingsView) -> Iterator[Problem]:
-    """A waiver gives no reason, or waives no rule.
+    """A waiver gives no reason, waives no rule, or is not written as one.
 
     Why: Who reads the settings a year later has to know whether the reason still holds. A waiver without one, or for a
-    rule that does not exist, waives nothing.
+    rule that does not exist, waives nothing. Neither does a comment that only looks like one, as
+    `# waives SGL201: ...` and `# waive 201: ...` do.
 
     Evidence: This tool's own convention.
 
-    Fix: Write the rule and the reason: `# waive SGL201: capture runs out of memory on this board`. Several rules are
-    separated by commas. It stands beside the setting, or on the lines directly above it.
+    Fix: Write the rule and the reason: `# waive SGL201: capture runs out of memory on this board`. Several rules with
+    one reason are separated by commas, and so are several with one each: `# waive SGL121: why, SGL123: why`. It stands
+    beside the setting, or on the lines directly above it.
     """
     for file, waivers in view.waivers.items():
         for line, message, fix in waivers.flaws:
@@ -129,7 +136,10 @@ def idle_waiver(view: SettingsView) -> Iterator[Problem]:
     """
     for file, waiver in view.idle:
         message = f"waives {waiver.rule}, and there is no such finding here"
-        yield Problem(file, waiver.written, "", message, "remove the waiver")
+        lines = view.lines.get((file, waiver.rule), ())
+        found = f"line{'s' * (len(lines) > 1)} {' and '.join(map(str, lines[:_LINES_NAMED]))}"
+        fix = f"{waiver.rule} is found at {found}: put it there" if lines else "remove the waiver"
+        yield Problem(file, waiver.written, "", message, fix)
 
 
 @_settings_rule("SGL007", "note")

@@ -7,10 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Set:
-    """Give a setting a value; it is added when it is not there."""
+    """Give a setting a value; it is added when it is not there.
+
+    Attributes:
+        instead_of: the setting that it stands for, which goes in the same step; the comment beside that moves along.
+    """
 
     key: str
     value: str | float | bool
+    instead_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,7 @@ def lint(
     *,
     rules: Sequence[Rule] = RULES,
     model: Callable[[Service], ModelFacts | None] = lambda _service: None,
+    lock: Callable[[Deployment], str | None] = lambda _deployment: None,
     complete: Callable[[Path], bool] = lambda _file: False,
 ) -> list[Finding]:
     """Every finding of every host, sorted by place; hosts that share a finding are in one. Waived ones are among them.
@@ -66,6 +67,7 @@ def lint(
         loaded: the settings. What is wrong with them is in the result too.
         rules: those to ask.
         model: what is known about the model of a service without a host.
+        lock: the text of the lock file that a host's settings name; None when it is not to be judged.
         complete: whether all hosts that read a file, in any inventory, are in `loaded`, and nothing overrides it.
             Only then can a waiver in it be called idle.
     """
@@ -77,14 +79,15 @@ def lint(
             if rule not in _ABOUT_WAIVERS
             for problem in rule.check(view)
         ),
-        *_of_hosts(loaded, rules, model),
+        *_of_hosts(loaded, rules, model, lock),
     ]
     findings = [replace(finding, waived=waivers.waived(finding.problem, finding.rule)) for finding in grouped(findings)]
     files = dict.fromkeys(file for stack in set(loaded.files.values()) for file in stack)
     written = {file: found for file in files if (found := waivers.of_file(file)).by_place or found.flaws}
     if written:
         idle = _idle(loaded, findings, {rule.id for rule in rules if _asked_everywhere(rule)}, complete)
-        view = SettingsView(loaded, written, [(file, waiver) for file, waiver in _each(written) if idle(file, waiver)])
+        unused = [(file, waiver) for file, waiver in _each(written) if idle(file, waiver)]
+        view = SettingsView(loaded, written, unused, _lines(findings) if unused else {})
         findings += [
             Finding(rule.id, rule.severity, problem) for rule in _ABOUT_WAIVERS for problem in rule.check(view)
         ]
@@ -97,6 +100,7 @@ def of_host(
     state: HostState,
     releases: Sequence[Release] = (),
     rules: Sequence[Rule] = RULES,
+    lock: str | None = None,
 ) -> list[tuple[Rule, Found]]:
     """What the rules that need a host find: of the host, then of each of its services.
 
@@ -105,8 +109,9 @@ def of_host(
         state: what the probe saw there.
         releases: what its services come to; without any, nothing is said of ports, accounts and GPUs in use.
         rules: those to ask.
+        lock: the text of the lock file of its venv; None when it is not to be judged.
     """
-    host = HostView(deployment, state, releases)
+    host = HostView(deployment, state, releases, lock)
     found = [(rule, one) for rule in rules if rule.subject == "host" for one in rule.check(host)]
     for service in deployment.services.values():
         facts = _seen_model(service, state)
@@ -168,7 +173,10 @@ def _place(finding: Finding) -> tuple[str, int, int, str, str]:
 
 
 def _of_hosts(
-    loaded: Loaded, rules: Sequence[Rule], model: Callable[[Service], ModelFacts | None]
+    loaded: Loaded,
+    rules: Sequence[Rule],
+    model: Callable[[Service], ModelFacts | None],
+    lock: Callable[[Deployment], str | None],
 ) -> Iterator[Finding]:
     """What the rules find; hosts of equal settings are judged once, and named together."""
     judged: dict[int, list[tuple[Rule, Found]]] = {}
@@ -178,7 +186,7 @@ def _of_hosts(
     for hosts in alike.values():
         deployment = loaded.judged[hosts[0]]
         if id(deployment) not in judged:
-            judged[id(deployment)] = list(_of_settings(deployment, rules, model))
+            judged[id(deployment)] = list(_of_settings(deployment, rules, model, lock(deployment)))
         for rule, found in judged[id(deployment)]:
             problem = loaded.problem(hosts[0], found.key, found.message, fix=found.fix)
             if len(hosts) > 1:
@@ -200,6 +208,16 @@ def _idle(
     return idle
 
 
+def _lines(findings: Sequence[Finding]) -> dict[tuple[Path, str], list[int]]:
+    """Where each rule has something against a file that nobody has waived."""
+    lines: dict[tuple[Path, str], list[int]] = {}
+    for finding in findings:
+        file, line = finding.problem.file, finding.problem.line
+        if file is not None and line is not None and not finding.waived:
+            lines.setdefault((file, finding.rule), []).append(line)
+    return {place: sorted(set(found)) for place, found in lines.items()}
+
+
 def _asked_everywhere(rule: Rule) -> bool:
     return (rule.subject, rule.needs) == ("service", "settings")
 
@@ -211,18 +229,23 @@ def _each(written: dict[Path, waivers.Waivers]) -> Iterator[tuple[Path, Waiver]]
 
 
 def _of_settings(
-    deployment: Deployment, rules: Sequence[Rule], model: Callable[[Service], ModelFacts | None]
+    deployment: Deployment, rules: Sequence[Rule], model: Callable[[Service], ModelFacts | None], lock: str | None
 ) -> Iterator[tuple[Rule, Found]]:
     for service in deployment.services.values():
         facts = model(service)
-        view = _view(deployment, service, model=facts, state=None)
+        view = _view(deployment, service, model=facts, state=None, lock=lock)
         yield from _ask(view, rules, {"settings"} if facts is None else {"settings", "model"})
 
 
 def _view(
-    deployment: Deployment, service: Service, *, model: ModelFacts | None, state: HostState | None
+    deployment: Deployment,
+    service: Service,
+    *,
+    model: ModelFacts | None,
+    state: HostState | None,
+    lock: str | None = None,
 ) -> ServiceView:
-    return ServiceView(deployment, service, nearest(deployment.sglang.version), model, state)
+    return ServiceView(deployment, service, nearest(deployment.sglang.version), model, state, lock)
 
 
 def _ask(view: ServiceView, rules: Sequence[Rule], needs: set[Needs]) -> Iterator[tuple[Rule, Found]]:

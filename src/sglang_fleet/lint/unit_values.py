@@ -31,7 +31,7 @@ _UNITS = {
 }
 _SPAN = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)")
 _MULTIPLES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-_AMOUNT = re.compile(r"([0-9]+)([KMGT]?)")
+_AMOUNT = re.compile(r"([0-9]{1,18})([KMGT]?)")
 
 
 def seconds(text: str) -> float | None:

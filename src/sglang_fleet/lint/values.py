@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sglang_fleet.lint.found import Edit, Remove, Rename
@@ -42,3 +43,23 @@ def _applied(before: Data, path: tuple[str, ...], edit: Edit) -> Data:
     else:
         inside[name] = type(edit.value).__name__, repr(edit.value)
     return inside
+
+
+def applied_to(node: Node, edit: Edit) -> Node:
+    """The same of a tree; what an edit writes has no place in it."""
+    return _applied_to(node, tuple(edit.key.split(".")), edit)
+
+
+def _applied_to(node: Node, path: tuple[str, ...], edit: Edit) -> Node:
+    name, *rest = path
+    inside = dict(node.value) if isinstance(node.value, dict) else {}
+    if rest:
+        if name in inside or not isinstance(edit, (Remove, Rename)):
+            inside[name] = _applied_to(inside.get(name, replace(node, value={})), tuple(rest), edit)
+    elif isinstance(edit, Remove):
+        inside.pop(name, None)
+    elif isinstance(edit, Rename):
+        inside = {edit.name if key == name else key: child for key, child in inside.items()}
+    else:
+        inside[name] = replace(node, value=edit.value)
+    return replace(node, value=inside)

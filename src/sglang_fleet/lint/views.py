@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from sglang_fleet.lint.found import Edit, Found, Remove, Rename, Set
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from sglang_fleet.catalog.commandline import CommandLine
     from sglang_fleet.models import ModelFacts
     from sglang_fleet.observe import Gpu, HostState
     from sglang_fleet.release import Release
@@ -53,8 +55,26 @@ class ServiceView:
 
     @cached_property
     def args(self) -> dict[str, object]:
-        """The arguments as written, by the own name of each; a name that the catalogue lacks stays as it is."""
-        return {self._own(name): value for name, value in self.service.args.ordered()}
+        """The arguments as written, by the own name of each; a name that the catalogue lacks stays as it is.
+
+        Those in extra_args are among them: they stand at the end of the command line, where the last one counts.
+        """
+        return {self._own(name): value for name, value in self.service.args.ordered()} | self.extra
+
+    @cached_property
+    def extra(self) -> dict[str, object]:
+        """What extra_args says of arguments that the release has, by the own name of each."""
+        given = () if self.command_line is None else self.command_line.given
+        return {one.argument.name: one.value for one in given}
+
+    @cached_property
+    def command_line(self) -> CommandLine | None:
+        """extra_args, read as SGLang would; None when there are none."""
+        if not self.service.extra_args:
+            return None
+        from sglang_fleet.catalog.commandline import read  # noqa: PLC0415 - hardly anybody has any
+
+        return read(self.service.extra_args, self.catalogue)
 
     def value(self, name: str) -> object:
         """What the server gets: the written value, else SGLang's own default, else None.
@@ -84,27 +104,49 @@ class ServiceView:
 
     @property
     def gpus(self) -> tuple[Gpu, ...] | None:
-        """The host's GPUs that the service may use; None when no host was asked, or they could not be read."""
+        """The host's GPUs that the service may use; None when no host was asked, or it is not known which."""
         if self.state is None or not isinstance(self.state.gpus, tuple):
             return None
         chosen = self.service.gpus
+        if chosen is None and VISIBLE in self.environment:
+            chosen = visible_devices(self.environment)
+            alike = len({(gpu.compute_cap, gpu.memory_total_mib) for gpu in self.state.gpus}) == 1
+            # CUDA's own order is not nvidia-smi's, unless the GPUs are alike or it is told so.
+            if chosen is None or not (alike or self.environment.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"):
+                return None
         return tuple(gpu for gpu in self.state.gpus if chosen is None or gpu.index in chosen)
 
     def key(self, name: str) -> str:
         """The path of an argument in the settings, under the name that the operator gave it."""
         own = self._own(name)
+        if own in self.extra:
+            return self._extra_args
         written = next((key for key, _ in self.service.args.ordered() if self._own(key) == own), name)
         return f"services.{self.service.name}.args.{written}"
 
     def found(self, name: str, message: str, fix: str = "", *, edits: Sequence[Edit] = (), safe: bool = False) -> Found:
-        """A finding at an argument."""
-        return Found(self.key(name), message, fix, tuple(edits), safe)
+        """A finding at an argument, which is named where it stands in extra_args."""
+        own, argument = _looked_up(self.catalogue, name)
+        flag = argument.flag if argument is not None else name
+        return self._found(
+            self.key(name), f"{flag}: {message}" if own in self.extra else message, fix, edits, safe=safe
+        )
 
     def found_at(
         self, path: str, message: str, fix: str = "", *, edits: Sequence[Edit] = (), safe: bool = False
     ) -> Found:
         """A finding at another setting of the service, such as `nccl.algo`."""
-        return Found(f"services.{self.service.name}.{path}", message, fix, tuple(edits), safe)
+        return self._found(f"services.{self.service.name}.{path}", message, fix, edits, safe=safe)
+
+    def _found(self, key: str, message: str, fix: str, edits: Sequence[Edit], *, safe: bool) -> Found:
+        """A finding; without its edits where one of them is about an argument in extra_args, a list of mere words."""
+        if any(edit.key == self._extra_args for edit in edits):
+            edits, safe = (), False
+        return Found(key, message, fix, tuple(edits), safe)
+
+    @property
+    def _extra_args(self) -> str:
+        return f"services.{self.service.name}.extra_args"
 
     def remove(self, name: str) -> Remove:
         """The edit that takes an argument away."""
@@ -122,6 +164,18 @@ class ServiceView:
         return _looked_up(self.catalogue, name)[0]
 
 
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+_INDICES = re.compile(r"\s*[0-9]{1,4}(?:\s*,\s*[0-9]{1,4})*\s*")
+
+
+def visible_devices(environment: Mapping[str, str]) -> tuple[int, ...] | None:
+    """The GPUs that CUDA_VISIBLE_DEVICES names by their index; None when it is not set, or names them otherwise."""
+    text = environment.get(VISIBLE)
+    if text == "":
+        return ()
+    return tuple(map(int, text.split(","))) if text is not None and _INDICES.fullmatch(text) else None
+
+
 @cache  # the rules of a thousand hosts ask a hundred thousand times for a few hundred names
 def _looked_up(catalogue: Catalogue, name: str) -> tuple[str, Argument | None]:
     """An argument's own name, and the argument; the name as it is where the catalogue lacks it."""
@@ -131,11 +185,19 @@ def _looked_up(catalogue: Catalogue, name: str) -> tuple[str, Argument | None]:
 
 @dataclass(frozen=True)
 class HostView:
-    """One host: what it shall run, and what the probe saw there."""
+    """One host: what it shall run, and what the probe saw there.
+
+    Attributes:
+        deployment: what it shall run.
+        state: what the probe saw.
+        releases: what its services come to.
+        lock: the text of the lock file of its venv; None when nobody has read it.
+    """
 
     deployment: Deployment
     state: HostState
     releases: Sequence[Release] = ()
+    lock: str | None = None
 
     def found(self, key: str, message: str, fix: str = "") -> Found:
         """A finding at a setting, by its whole path; empty when no setting is to blame."""

@@ -32,7 +32,18 @@ _SIGN = re.compile(rb"waive", re.IGNORECASE)
 _COMMENT = re.compile(r"#[^\r\n]*")
 # At the start of a comment, or of one inside of it: `# as long as the board is old # waive SGL201: reason`.
 _WAIVER = re.compile(r"#[ \t]*waive\b(?P<rest>[^#]*)", re.IGNORECASE)
-_NAMES = re.compile(r"[\s:]*(?P<names>[A-Za-z]+-?[0-9]+(?:[\s,]+[A-Za-z]+-?[0-9]+)*)[ \t]*(?P<colon>:?)")
+_RULES = r"[A-Za-z]+-?[0-9]+(?:[\s,]+[A-Za-z]+-?[0-9]+)*"
+_NAMES = re.compile(rf"[\s:]*(?P<names>{_RULES})[ \t]*(?P<colon>:?)")
+# Behind a reason: `# waive SGL121: why, SGL123: why`.
+_ANOTHER = re.compile(r"[,;.]\s*(?:waive\s+)?(?=SGL-?[0-9]+(?:[\s,]+SGL-?[0-9]+)*[ \t]*:)", re.IGNORECASE)
+_NUMBER = re.compile(r"[\s:]*(?P<number>[0-9]{3})\b")
+# What somebody may have meant as one: `# waives SGL201: why`, `# see above; waive SGL201: why`, `# SGL201 is waived`.
+_WORD = r"\bwaive[sdr]?\b"
+_ALIKE = re.compile(
+    rf"{_WORD}[^#]{{0,24}}?\bSGL-?(?P<behind>[0-9]{{3}})\b|\bSGL-?(?P<before>[0-9]{{3}})\b[^#]{{0,24}}?{_WORD}"
+    rf"|{_WORD}[\s:]+(?P<bare>[0-9]{{3}})\b",
+    re.IGNORECASE,
+)
 _BREAK = re.compile(r"\r\n|\r|\n")
 
 
@@ -113,9 +124,18 @@ def read(text: str) -> Waivers:
         line = comment.line
         while line in alone:
             line += 1
+        known = len(by_place) + len(flaws)
         for match in _WAIVER.finditer(comment.text):
             _take(match["rest"], comment.line, line, by_place, flaws)
+        if len(by_place) + len(flaws) == known and (alike := _ALIKE.search(comment.text)):
+            rule = f"SGL{alike['behind'] or alike['before'] or alike['bare']}"
+            if by_id(rule):
+                flaws.append((comment.line, f"looks like a waiver of {rule}, and is none", _form(rule)))
     return Waivers(by_place, tuple(flaws))
+
+
+def _form(rule: str) -> str:
+    return f"write # waive {rule}: and the reason"
 
 
 def _take(
@@ -126,11 +146,18 @@ def _take(
     flaws: list[tuple[int, str, str]],
 ) -> None:
     names = _NAMES.match(rest)
+    number = _NUMBER.match(rest)
+    if number and by_id(f"SGL{number['number']}"):
+        flaws.append((written, f"waives {number['number']}, which is no rule", _form(f"SGL{number['number']}")))
+        return
     if names is None:
         if rest.lstrip()[:1] in (":", ""):
             flaws.append((written, "is a waiver of no rule", FORM))
         return  # `waive` as a word of a sentence
-    reason = rest[names.end() :].strip() if names["colon"] else ""
+    reason, *others = _ANOTHER.split(rest[names.end() :], maxsplit=1) if names["colon"] else [""]
+    reason = reason.strip()
+    for other in others:
+        _take(other, written, line, by_place, flaws)
     for name in re.split(r"[\s,]+", names["names"]):
         rule = name.upper()
         if by_id(rule) is None:
@@ -138,7 +165,7 @@ def _take(
         elif rule in NEVER:
             flaws.append((written, f"waives {rule}, which cannot be waived", f"see `sglang-fleet explain {rule}`"))
         elif not re.search(r"\w", reason):
-            flaws.append((written, f"waives {rule} and gives no reason", f"write # waive {rule}: and the reason"))
+            flaws.append((written, f"waives {rule} and gives no reason", _form(rule)))
         else:
             by_place.setdefault((line, rule), Waiver(rule, reason, line, written))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from sglang_fleet.spec.arguments import SECRETS, Arguments
-from sglang_fleet.spec.findings import Finding
+from sglang_fleet.spec.findings import Finding, withheld
 from sglang_fleet.spec.health import PROBES, answerable
 from sglang_fleet.spec.nccl import variable
 from sglang_fleet.spec.secrets import is_argument
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 LOGGING = "SGLANG_LOGGING_CONFIG_PATH"
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 _ASKED = {"embedding": "an embedding", "generate": "a completion"}
 # Rules of lint that are found here.
 OTHER_VERSION = "SGL002"
@@ -100,6 +101,8 @@ def _variables(name: str, service: Service) -> Iterator[Finding]:
             yield Finding(at, f"is set twice: nccl has {field} as well", "keep the one in nccl")
         if variable_name in service.secrets:
             yield Finding(at, "is set twice: secrets has it as well", "keep the one in secrets")
+        if variable_name == VISIBLE and service.gpus is not None:
+            yield Finding(at, "is set twice: gpus says as well which GPUs the server may use", "keep gpus, remove this")
 
 
 def _gate(name: str, service: Service) -> Iterator[Finding]:
@@ -151,8 +154,15 @@ def _shared(first: str, one: Service, second: str, other: Service) -> Iterator[F
 
 def other_version(version: str, nearest: str) -> Finding:
     """The version has no flags of its own to check against."""
-    message = f"no flag catalogue for SGLang {version}; checked against {nearest}, the nearest"
-    return Finding(("sglang", "version"), message, rule=OTHER_VERSION)
+    from sglang_fleet.catalog import order, versions  # noqa: PLC0415  # only a version that is not known needs it
+
+    is_older = order(nearest) < order(version)
+    what = "the nearest older one" if is_older else "the oldest there is"
+    message = f"no flag catalogue for SGLang {version}; checked against {nearest}, {what}"
+    newer = [known for known in versions() if order(known) > order(version)]
+    known = dict.fromkeys([nearest, *newer[:1], versions()[-1]])
+    fix = f"pin a release that is known, such as {' or '.join(known)}"
+    return Finding(("sglang", "version"), message, fix, rule=OTHER_VERSION)
 
 
 def arguments(
@@ -176,6 +186,7 @@ def arguments(
         if own is not None and own.name != name and own.name in {*Arguments.model_fields, *SECRETS}:
             yield Finding(at, f"is another name of {own.name}", f"write {own.name}")
         elif sentence := catalogue.check(name, value):
+            sentence = withheld(sentence, value, at)
             yield _said(at, name, sentence, is_known=own is not None, nearest=catalogue.version if is_nearest else None)
 
 

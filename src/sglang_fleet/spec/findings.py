@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import BaseModel
 
+from sglang_fleet.masking import is_sensitive, mask
 from sglang_fleet.spec.base import REFUSED
 from sglang_fleet.spec.deployment import Deployment
 
@@ -38,9 +39,12 @@ _BOUNDS = {
     "less_than": ("less than", "lt"),
     "less_than_equal": ("at most", "le"),
 }
-_SECRETIVE = ("secret", "password", "token", "api_key", "apikey", "credential", "private")
+_FREE = frozenset({"environment", "extra_args", "secrets"})
+"""Settings below which a secret may stand without a name that tells of it."""
+_MAPPINGS = frozenset({"dict_type", "model_type", "model_attributes_type"})
 IN_QUOTES = "put the value in quotes"
 _LONGEST = 48
+_BEGINNING = 8
 # Pydantic's mark for "the key itself", at the end of an error's location.
 _KEY = "[key]"
 
@@ -78,13 +82,15 @@ def _finding(details: ErrorDetails) -> Finding:
     path = tuple(step for step in details["loc"] if step != _KEY)
     kind, value, context = details["type"], details.get("input"), details.get("ctx", {})
     if kind == REFUSED:
-        return Finding(path, context["message"], context["fix"], context["rivals"])
+        return Finding(path, withheld(context["message"], value, path), context["fix"], context["rivals"])
     if kind == "missing":
         return Finding(path, "is needed, and is not there", f"add {path[-1]} here")
     if kind == "extra_forbidden":
         return Finding(path, *unknown(str(path[-1]), _names(path[:-1])))
-    got = "" if _secretive(path) else f", got {shown(value)}"
-    return Finding(path, _sentence(kind, context, details["msg"]) + got, _fix(kind, value))
+    # Text where a service's mapping belongs may be anything that stands in one.
+    is_open = kind in _MAPPINGS and path[:1] == ("services",)
+    got = kind_of(value) if is_open or may_be_secret(value, path) else shown(value)
+    return Finding(path, f"{_sentence(kind, context, details['msg'])}, got {got}", _fix(kind, value))
 
 
 def _sentence(kind: str, context: dict[str, Any], otherwise: str) -> str:
@@ -133,8 +139,32 @@ def shown(value: object) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def _secretive(path: Steps) -> bool:
-    return any(sign in str(step).lower() for step in path for sign in _SECRETIVE)
+def kind_of(value: object) -> str:
+    """What sort of value it is, without the value."""
+    if isinstance(value, str):
+        return "text"
+    return "a number" if isinstance(value, (int, float)) and not isinstance(value, bool) else shown(value)
+
+
+def may_be_secret(value: object, path: Steps) -> bool:
+    """Whether a value may hold a secret, by what is in it and by the settings that it stands in."""
+    if any(str(step) in _FREE or is_sensitive(str(step)) for step in path):
+        return True
+    return isinstance(value, str) and mask(value) != value
+
+
+def withheld(sentence: str, value: object, path: Steps) -> str:
+    """A sentence about a value, without it where it may hold a secret."""
+    if not isinstance(value, (str, int, float)) or isinstance(value, bool) or not may_be_secret(value, path):
+        return sentence
+    instead = f"{kind_of(value)} that is not shown"
+    for written in (repr(value), repr(str(value)), str(value)):
+        if written and written in sentence:
+            return sentence.replace(written, instead)
+        at = sentence.find(written[:_BEGINNING])
+        if len(written) > _BEGINNING and at >= 0:  # it was too long to be shown whole
+            return sentence[:at] + instead
+    return sentence
 
 
 def _names(path: Steps) -> list[str]:

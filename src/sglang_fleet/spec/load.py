@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from pydantic import ValidationError
 
 from sglang_fleet.problems import Problem, grouped
 from sglang_fleet.spec import checks
 from sglang_fleet.spec.deployment import Deployment
+from sglang_fleet.spec.extra import extra_arguments
 from sglang_fleet.spec.findings import Finding, worded
-from sglang_fleet.spec.places import located, place, rollouts
+from sglang_fleet.spec.places import located, nothing, place, rollouts
 from sglang_fleet.spec.service import Service
 from sglang_fleet.variables import Node, Place, gather, plain
 
@@ -104,6 +105,9 @@ def load(
     by_content: dict[str, _Verdict] = {}
     by_tree: dict[int, tuple[_Verdict, list[Problem]]] = {}
     for host, tree in variables.trees.items():
+        if not tree.value:
+            problems.append(_for(host, nothing(variables.files[host], folder=folder)))
+            continue
         if id(tree) not in by_tree:
             settings = _settings(tree)
             content = json.dumps(settings)
@@ -201,6 +205,9 @@ def _against_catalogue(
         ]
         is_nearest = flags.version != version
         yield from checks.arguments(args, service=name, catalogue=flags, skip=wrong, is_nearest=is_nearest)
+        extra = _mapping(raw).get("extra_args")
+        if _is_words(extra) and not any(finding.path[:3] == ("services", name, "extra_args") for finding in found):
+            yield from extra_arguments(extra, service=name, written=args, catalogue=flags, is_nearest=is_nearest)
         secrets = _mapping(_mapping(raw).get("secrets"))
         yield from checks.secrets(secrets, service=name, catalogue=flags, is_nearest=is_nearest)
 
@@ -210,6 +217,10 @@ def _files(settings: dict[str, object]) -> Iterator[tuple[tuple[str, ...], str]]
         name = _mapping(settings.get(section)).get("requirements")
         if isinstance(name, str) and name.isprintable() and not name.startswith(("/", "~")):
             yield (section, "requirements"), name
+
+
+def _is_words(value: object) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and bool(value) and all(isinstance(word, str) for word in value)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

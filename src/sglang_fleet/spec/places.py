@@ -12,7 +12,7 @@ from sglang_fleet.spec.rollout import Rollout
 from sglang_fleet.variables import Node, Place, dotted, find, place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from sglang_fleet.spec.deployment import Deployment
@@ -56,6 +56,14 @@ def _of_merge(finding: Finding, tree: Node, *, folder: Path) -> tuple[Finding, P
         drops.append(f"`{null}` to drop the one from {file}:{weaker.line}")
     fix = f"merging keeps {'both' if len(kept) == 1 else 'all'}: add {', and '.join(drops)}"
     return replace(finding, path=(*finding.path, added[0]), message="is one source too many", fix=fix), where
+
+
+def nothing(files: Sequence[Path], *, folder: Path) -> Problem:
+    """What to say of a host whose files, if there are any, hold no setting at all."""
+    fix = "write cuda, sglang and services there; `sglang-fleet init DIR` makes an example"
+    if files:
+        return Problem(files[0], None, "", "holds no settings", fix)
+    return Problem(folder / "group_vars" / "all.yml", None, "", "is not there", fix)
 
 
 def rollouts(deployments: Mapping[str, Deployment], trees: Mapping[str, Node]) -> Iterator[Problem]:

@@ -57,7 +57,16 @@ def _gpus(value: tuple[int, ...]) -> tuple[int, ...]:
     return value
 
 
+KEPT_FOR_ARGS = frozenset({
+    *Arguments.model_fields, "config",
+    # They decide what the health gate asks and what is rendered.
+    "disaggregation_mode", "encoder_only", "grpc_mode", "is_embedding", "log_level", "smg_grpc_mode",
+})  # fmt: skip
+"""Arguments that have to be read from args, and not as mere words."""
+
+
 def _extra(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The plainest cases, whatever the release; `extra.extra_arguments` knows a release's other names as well."""
     for word in words:
         name = word.partition("=")[0].removeprefix("--").replace("-", "_")
         if word.startswith("--") and name in SECRETS:
@@ -65,9 +74,14 @@ def _extra(words: tuple[str, ...]) -> tuple[str, ...]:
                 f"has --{name.replace('_', '-')}, a secret that every user of the host could read",
                 secret_fix(name),
             )
-        if word.startswith("--") and name in {*Arguments.model_fields, "config"}:
-            raise refusal(f"has --{name.replace('_', '-')}, which would contradict args", f"write {name} in args")
+        if word.startswith("--") and name in KEPT_FOR_ARGS:
+            raise refusal(f"has --{name.replace('_', '-')}, which would contradict args", kept_fix(name))
     return words
+
+
+def kept_fix(name: str) -> str:
+    """What to do about an argument that has to be read from args."""
+    return "remove it, and write each argument as a key of args" if name == "config" else f"write {name} in args"
 
 
 def _limit(value: object) -> object:
@@ -106,7 +120,8 @@ class Service(Noun):
         unit: the unit's file name, if not `sglang-<name>.service`.
         user: the account that the server runs as; made when it does not exist, except root.
         args: SGLang's arguments.
-        extra_args: words added to the command line as they are, checked by nobody: for patched builds.
+        extra_args: words added at the end of the command line as they are, for patched builds; what the release has
+            belongs in args.
         gpus: the indices that the service may use; all of the host when not set.
         nccl: NCCL's variables.
         environment: any other variable.

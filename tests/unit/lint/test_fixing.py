@@ -1,6 +1,6 @@
 """Which edits are made, and in which files."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -8,7 +8,7 @@ import pytest
 from sglang_fleet.lint.fixing import Fixes, fixes
 from sglang_fleet.lint.found import Edit, Found, Remove, Rename, Set
 from sglang_fleet.lint.rule import Rule, service_rule
-from sglang_fleet.lint.run import lint
+from sglang_fleet.lint.run import Finding, lint
 from sglang_fleet.lint.views import ServiceView
 from sglang_fleet.spec import Loaded
 from tests.unit.lint.fleets import ALL, KEY, Load
@@ -29,7 +29,15 @@ def rule(*edits: Edit, safe: bool = True, when: str = "disable_cuda_graph") -> R
 
 
 def made(loaded: Loaded, *edits: Edit, safe: bool = True, unsafe: bool = False) -> Fixes:
-    return fixes(lint(loaded, rules=[rule(*edits or (Remove(KEY),), safe=safe)]), loaded, unsafe=unsafe)
+    return tried(lint(loaded, rules=[rule(*edits or (Remove(KEY),), safe=safe)]), loaded, unsafe=unsafe)
+
+
+def tried(findings: Sequence[Finding], loaded: Loaded, *, unsafe: bool = False) -> Fixes:
+    """The same as `fixes`; and a trial comes to the same."""
+    found = fixes(findings, loaded, unsafe=unsafe)
+    trial = fixes(findings, loaded, unsafe=unsafe, trial=True)
+    assert (trial.fixed, trial.refused) == (found.fixed, found.refused)
+    return found
 
 
 def after(found: Fixes) -> dict[str, str]:
@@ -66,7 +74,7 @@ def test_what_is_waived_is_left_alone(fleet: Load) -> None:
     loaded = fleet({"group_vars/all.yml": ALL.replace("graph: true", "graph: true # waive SGL201: why")})
     found = [finding for finding in lint(loaded) if finding.rule == "SGL201"]
     assert found[0].waived
-    assert fixes(found, loaded, unsafe=True) == Fixes()
+    assert tried(found, loaded, unsafe=True) == Fixes()
 
 
 def test_a_hosts_own_file_is_changed_for_that_host_only(fleet: Load) -> None:
@@ -84,14 +92,14 @@ def test_a_host_that_has_its_own_value_does_not_count(fleet: Load) -> None:
     files = {"host_vars/h2.yml": OWN + "      disable_cuda_graph: false\n"}
     loaded = fleet(files, hosts=["h1", "h2"])
     wanted = [finding for finding in lint(loaded, rules=[rule(Remove(KEY))]) if "h1" in finding.problem.hosts]
-    assert after(fixes(wanted, loaded)) == {"group_vars/all.yml": ALL.replace(OFF, "")}
+    assert after(tried(wanted, loaded)) == {"group_vars/all.yml": ALL.replace(OFF, "")}
 
 
 def test_a_file_that_reaches_a_host_without_the_finding_is_left_alone(fleet: Load) -> None:
     loaded = fleet(hosts=["h1", "h2", "h3", "h4", "h5"])
     (finding,) = lint(loaded, rules=[rule(Remove(KEY))])
     one = type(finding)(finding.rule, finding.severity, loaded.problem("h1", KEY, "x"), finding.edits, safe=True)
-    assert refused(fixes([one], loaded)) == "also reaches h2, h3, h4 and 1 more without this finding"
+    assert refused(tried([one], loaded)) == "also reaches h2, h3, h4 and 1 more without this finding"
 
 
 def test_a_host_that_could_not_be_judged_counts_as_one_without_the_finding(fleet: Load) -> None:
@@ -111,7 +119,7 @@ def test_what_a_weaker_file_repeats_goes_with_it(fleet: Load) -> None:
 def test_another_value_below_that_would_come_through_keeps_the_edit_away(fleet: Load, below: str) -> None:
     loaded = fleet({"group_vars/all.yml": ALL.replace("graph: true", below), "host_vars/h1.yml": OWN + OFF})
     wanted = [finding for finding in lint(loaded, rules=[rule(Remove(KEY))]) if finding.rule == "SGL201"]
-    assert refused(fixes(wanted, loaded)) == "is set in several files of h1: what is below would come through"
+    assert refused(tried(wanted, loaded)) == "is set in several files of h1: what is below would come through"
 
 
 def test_one_host_that_cannot_be_put_right_keeps_no_other_back(fleet: Load) -> None:
@@ -157,7 +165,7 @@ def test_several_edits_and_findings_of_one_file_add_up(fleet: Load) -> None:
     loaded = fleet()
     other = service_rule("SGL298", "note")(rule(Set("services.k26.args.tp_size", 2)).check)
     one = rule(Remove(KEY), Rename("services.k26.args.max_running_requests", "max_queued_requests"))
-    found = fixes(lint(loaded, rules=[one, other]), loaded)
+    found = tried(lint(loaded, rules=[one, other]), loaded)
     assert after(found) == {
         "group_vars/all.yml": ALL.replace(OFF, "").replace("max_running", "max_queued") + "      tp_size: 2\n"
     }
@@ -166,7 +174,7 @@ def test_several_edits_and_findings_of_one_file_add_up(fleet: Load) -> None:
 def test_two_findings_may_want_the_same_setting_gone(fleet: Load) -> None:
     loaded = fleet()
     other = service_rule("SGL298", "note")(rule(Remove(KEY)).check)
-    found = fixes(lint(loaded, rules=[rule(Remove(KEY)), other]), loaded)
+    found = tried(lint(loaded, rules=[rule(Remove(KEY)), other]), loaded)
     assert len(found.fixed) == 2
     assert after(found) == {"group_vars/all.yml": ALL.replace(OFF, "")}
 
@@ -181,3 +189,21 @@ def test_a_setting_that_an_alias_repeats_is_not_changed(fleet: Load) -> None:
 @pytest.mark.parametrize("edit", [Remove("services.k26.args.port"), Rename("services.k26.args.port", "x")])
 def test_a_setting_that_is_written_nowhere_cannot_be_changed(fleet: Load, edit: Edit) -> None:
     assert refused(made(fleet(), edit)) == "is not written in any file"
+
+
+def test_a_finding_whose_second_edit_cannot_be_made_changes_no_file(fleet: Load) -> None:
+    """What h1's own file repeats stands behind an anchor there, so that the weaker file stays as it is, too."""
+    own = f"services:\n  k26:\n    args: &x\n{OFF}  k27: {{gpus: [1], args: {{<<: *x, model_path: m, port: 1}}}}\n"
+    loaded = fleet({"host_vars/h1.yml": own.replace("    args: &x", "    gpus: [0]\n    args: &x")})
+    assert not loaded.problems
+    findings = [one for one in lint(loaded, rules=[rule(Remove(KEY))]) if one.problem.key == KEY]
+    assert refused(tried(findings, loaded)) == "stands below the anchor &x, which is used elsewhere too"
+
+
+def test_hosts_alike_but_for_numbers_are_each_judged_by_their_own(fleet: Load) -> None:
+    """h64 repeats the value below, which goes as well; another value below would come through for the others."""
+    own = {f"host_vars/h{number}.yml": f"{OWN}{OFF}      max_running_requests: {number}\n" for number in (1, 2, 64)}
+    loaded = fleet(own, hosts=["h1", "h2", "h64"])
+    found = made(loaded, Remove("services.k26.args.max_running_requests"))
+    assert [finding.problem.hosts for finding in found.fixed] == [("h64",)]
+    assert [finding.problem.hosts for finding, _ in found.refused] == [("h1",), ("h2",)]

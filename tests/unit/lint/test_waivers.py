@@ -25,6 +25,14 @@ def lines(text: str) -> dict[tuple[int, str], str]:
         ("# waive SGL201: why\na: 1\n", {(2, "SGL201"): "why"}),
         ("# waive SGL201: why\n# another\na: 1\n", {(3, "SGL201"): "why"}),
         ("# waive SGL201: one\n# waive SGL501: two\na: 1\n", {(3, "SGL201"): "one", (3, "SGL501"): "two"}),
+        ("a: 1 # waive SGL121: a, SGL123: b\n", {(1, "SGL121"): "a", (1, "SGL123"): "b"}),
+        ("a: 1 # waive SGL121: a; waive SGL123: b\n", {(1, "SGL121"): "a", (1, "SGL123"): "b"}),
+        (
+            "a: 1 # waive SGL121, SGL122: a, b, SGL123: c: d\n",
+            {(1, "SGL121"): "a, b", (1, "SGL122"): "a, b", (1, "SGL123"): "c: d"},
+        ),
+        ("a: 1 # waive SGL121: a, H200: b\n", {(1, "SGL121"): "a, H200: b"}),
+        ("a: 1 # waive SGL121: as SGL123 says, and 12: 30\n", {(1, "SGL121"): "as SGL123 says, and 12: 30"}),
         ("# waive SGL201, SGL501: both\na: 1\n", {(2, "SGL201"): "both", (2, "SGL501"): "both"}),
         ("a: 1 # it was so # waive SGL201: why\n", {(1, "SGL201"): "why"}),
         ("a: # waive SGL201: why\n  b: 1\n", {(1, "SGL201"): "why"}),
@@ -55,7 +63,8 @@ def test_a_sign_inside_of_a_value_is_no_waiver(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a: 1 # we may waive SGL201: later\n", "a: 1 # waives SGL201: no\n", "a: 1 # waive the fee\n"]
+    "text",
+    ["a: 1 # waive the fee\n", "a: 1 # waived 3 of 201 fees\n", "a: 1 # waive 999 fees\n", "a: 1 # see SGL201\n"],
 )
 def test_a_sentence_with_the_word_in_it_is_no_waiver(text: str) -> None:
     assert lines(text) == {}
@@ -86,6 +95,31 @@ def test_a_waiver_without_rule_or_reason_waives_nothing_and_is_said(comment: str
     assert line == 2
     assert said in message
     assert fix
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "# waive 201: x",
+        "# waive: 201 x",
+        "# waives SGL201: x",
+        "# waived SGL201: x",
+        "# Waiver SGL201: x",
+        "# see the ticket; waive SGL201: x",
+        "# we waive the rule SGL201 here",
+        "# SGL201 is waived: x",
+        "# waive rule SGL201: x",
+        "# waive (SGL201): x",
+        "# waive SGL-201",
+    ],
+)
+def test_what_looks_like_a_waiver_and_is_none_is_said_with_the_right_spelling(comment: str) -> None:
+    found = read(f"a: 1\nb: 1 {comment}\n")
+    assert not found.by_place
+    ((line, message, fix),) = found.flaws
+    assert line == 2
+    assert "201" in message
+    assert "SGL201" in fix or "explain" in fix
 
 
 def test_of_several_rules_the_good_ones_hold() -> None:

@@ -1,12 +1,13 @@
 """Files of settings: shown without secrets, written at once."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from sglang_fleet.lint.fixing import Change
-from sglang_fleet.lint.writing import ChangedMeanwhileError, diff, write
+from sglang_fleet.lint.bench import Change
+from sglang_fleet.lint.writing import NotWrittenError, diff, write
 from sglang_fleet.masking import MASK
 
 CHANGE = Change("a: 1\nb: 2\n", "a: 1\n")
@@ -20,21 +21,21 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_the_new_text_is_written_and_nothing_is_left_beside_it(file: Path) -> None:
-    write(file, CHANGE)
+    write({file: CHANGE})
     assert file.read_text() == CHANGE.after
     assert list(file.parent.iterdir()) == [file]
 
 
 def test_bytes_are_kept_as_they_are(file: Path) -> None:
     file.write_bytes("\ufeffa: 1\r\nb: ä\r\n".encode())
-    write(file, Change("\ufeffa: 1\r\nb: ä\r\n", "\ufeffb: ä\r\n"))
+    write({file: Change("\ufeffa: 1\r\nb: ä\r\n", "\ufeffb: ä\r\n")})
     assert file.read_bytes() == "\ufeffb: ä\r\n".encode()
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
 def test_the_mode_is_kept(file: Path, mode: int) -> None:
     file.chmod(mode)
-    write(file, CHANGE)
+    write({file: CHANGE})
     assert file.stat().st_mode & 0o7777 == mode
 
 
@@ -42,15 +43,15 @@ def test_a_link_stays_a_link(file: Path, tmp_path: Path) -> None:
     link = tmp_path / "folder" / "link.yml"
     link.parent.mkdir()
     link.symlink_to(os.path.relpath(file, link.parent))
-    write(link, CHANGE)
+    write({link: CHANGE})
     assert link.is_symlink()
     assert file.read_text() == CHANGE.after
 
 
 def test_a_file_that_somebody_changed_meanwhile_is_left_alone(file: Path) -> None:
     file.write_text("a: 3\n")
-    with pytest.raises(ChangedMeanwhileError):
-        write(file, CHANGE)
+    with pytest.raises(NotWrittenError):
+        write({file: CHANGE})
     assert file.read_text() == "a: 3\n"
 
 
@@ -59,8 +60,8 @@ def test_a_write_that_fails_leaves_the_old_text(file: Path, monkeypatch: pytest.
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space"):
-        write(file, CHANGE)
+    with pytest.raises(NotWrittenError, match="no space"):
+        write({file: CHANGE})
     assert file.read_text() == CHANGE.before
     assert list(file.parent.iterdir()) == [file]
 
@@ -84,6 +85,13 @@ def test_a_diff_names_the_file_and_shows_what_changes() -> None:
         "db_password: {value: s3cr3t-value}",
         "api_keys:\n- s3cr3t-value",
         "x: --api-key s3cr3t-value",
+        "extra_args: [--hf-token, s3cr3t-value]",
+        "extra_args: ['--hf-token', 's3cr3t-value']",
+        "extra_args: [\n  --hf-token,\n  s3cr3t-value]",
+        "extra_args:\n- --hf-token\n- s3cr3t-value",
+        "extra_args:\n- --hf-token\n- >-\n  first\n  s3cr3t-value",
+        "extra_args: [--x, [--api-key, s3cr3t-value]]",
+        "api_key: first\n  s3cr3t-value",
     ],
 )
 def test_a_diff_hides_secrets_also_beside_the_change(secret: str) -> None:
@@ -96,3 +104,62 @@ def test_a_diff_hides_secrets_also_beside_the_change(secret: str) -> None:
 
 def test_a_diff_cannot_move_the_terminals_cursor() -> None:
     assert "\x1b" not in diff("all.yml", Change("a: \x1b[2J\nb: 1\n", "a: \x1b[2J\n"))
+
+
+def test_a_number_behind_a_telling_flag_is_a_secret_too_and_what_follows_is_not() -> None:
+    text = "extra_args: [--api-key, 0123456, --flag, shown]\nb: 2\n"
+    shown = diff("all.yml", Change(text, text.replace("b: 2\n", "")))
+    assert "0123456" not in shown
+    assert "--flag, shown]" in shown
+
+
+PATCHED = [
+    ("a: 1\nb: 2", "a: 1"),
+    ("a: 1\nb: 2", "a: 1\n"),
+    ("a: 1\nb: 2\nc: 3", "a: 1\nc: 3"),
+    ("a: 1", "a: 1\nb: 2\n"),
+    ("a: 1\n", "a: 1\nb: 2\n"),
+    ("a: 1\r\nb: 2\r\nc: 3\r\n", "a: 1\r\nc: 3\r\n"),
+    ("a: 1\t# tab\nb: 2\nc: ä\n", "a: 1\t# tab\nc: ä\n"),
+    ("a: 1\n", ""),
+]
+
+
+@pytest.mark.parametrize(("before", "after"), PATCHED)
+def test_a_diff_can_be_applied(tmp_path: Path, before: str, after: str) -> None:
+    (tmp_path / "all.yml").write_bytes(before.encode())
+    patch = diff("all.yml", Change(before, after)) + "\n"
+    applied = subprocess.run(
+        ["git", "apply", "-"], cwd=tmp_path, input=patch.encode(), env={"PATH": os.environ["PATH"], "GIT_DIR": "none"},
+        capture_output=True, check=False,
+    )  # fmt: skip
+    assert applied.returncode == 0, applied.stderr
+    file = tmp_path / "all.yml"
+    assert (file.read_bytes() if file.exists() else b"") == after.encode()
+
+
+def test_files_are_written_all_or_none(file: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.yml"
+    other.write_text("changed: 1\n")
+    with pytest.raises(NotWrittenError) as raised:
+        write({file: CHANGE, other: CHANGE})
+    assert raised.value.file == other
+    assert file.read_text() == CHANGE.before
+    assert sorted(tmp_path.iterdir()) == [file, other]
+
+
+def test_what_was_replaced_already_goes_back(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = tmp_path / "other.yml"
+    other.write_text(CHANGE.before)
+    replace = Path.replace
+
+    def fails(self: Path, target: Path) -> Path:
+        if target == other:
+            raise PermissionError(13, "Permission denied")
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", fails)
+    with pytest.raises(NotWrittenError, match="permission denied"):
+        write({file: CHANGE, other: CHANGE})
+    assert file.read_text() == other.read_text() == CHANGE.before
+    assert sorted(tmp_path.iterdir()) == [file, other]

@@ -78,7 +78,7 @@ def test_a_waiver_beside_a_setting_holds_for_what_hosts_show_about_it(
     folder: Path, minimum: str, rules: list[str]
 ) -> None:
     one = loaded(folder, minimum=minimum)
-    seen, judged = judge_hosts(one, want(one, folder=folder), {"h1": old_driver()})
+    seen, judged = judge_hosts(one, want(one, folder=folder), {"h1": old_driver()}, folder=folder)
     assert list(seen) == ["h1"]
     assert [refusal.rule for refusal in judged["h1"].refusals] == rules
 
@@ -86,7 +86,9 @@ def test_a_waiver_beside_a_setting_holds_for_what_hosts_show_about_it(
 def test_a_host_that_could_not_be_asked_is_refused_and_not_seen(folder: Path) -> None:
     one = loaded(folder)
     refusal = Refusal("the probe failed: lost")
-    seen, judged = judge_hosts(one, want(one, folder=folder), {"h1": refusal, "h2": replace(old_driver(), euid=1000)})
+    seen, judged = judge_hosts(
+        one, want(one, folder=folder), {"h1": refusal, "h2": replace(old_driver(), euid=1000)}, folder=folder
+    )
     assert list(seen) == ["h2"]
     assert judged["h1"].refusals == (refusal,)
     assert [found.rule for found in judged["h2"].refusals] == ["SGL801"]

@@ -54,6 +54,13 @@ def test_a_rank_beyond_the_nodes(wrong: Wrong) -> None:
     assert wrong(services__k26__args__node_rank=1).message == "must be less than nnodes (1), got 1"
 
 
+def test_gpus_are_named_once(write: Write) -> None:
+    text = 'services: {k26: {gpus: [0, 1, 2, 3, 4, 5, 6, 7], environment: {CUDA_VISIBLE_DEVICES: "0,1"}}}'
+    message = "is set twice: gpus says as well which GPUs the server may use"
+    assert keys(write, text) == [("services.k26.environment.CUDA_VISIBLE_DEVICES", message)]
+    assert not keys(write, text.replace("gpus: [0, 1, 2, 3, 4, 5, 6, 7]", "gpus: null"))
+
+
 def test_a_variable_is_set_once(write: Write) -> None:
     text = "services: {k26: {environment: {NCCL_ALGO: Tree, TOKEN: x}, secrets: {TOKEN: {env: T}}}}"
     assert keys(write, text) == [

@@ -1,3 +1,4 @@
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sglang_fleet.catalog import Catalogue
+from sglang_fleet.cli.common import problem_json
 from sglang_fleet.problems import Problem, render
 from sglang_fleet.spec import Deployment, Loaded, load
 
@@ -108,9 +110,24 @@ def test_a_missing_setting_is_placed_at_its_parent(write: Write) -> None:
     assert (missing.line, missing.message, missing.fix) == (3, "is needed, and is not there", "add args here")
 
 
-def test_no_settings_at_all_name_what_is_needed(tmp_path: Path) -> None:
-    loaded = load(folder=tmp_path, hosts={"h1": []}, overrides={})
-    assert [problem.key for problem in loaded.problems] == ["cuda", "services", "sglang"]
+def test_no_file_of_settings_is_said_with_its_name(tmp_path: Path) -> None:
+    (problem,) = load(folder=tmp_path, hosts={"h1": [], "h2": []}, overrides={}).problems
+    assert (problem.file, problem.message) == (tmp_path / "group_vars/all.yml", "is not there")
+    assert problem.hosts == ("h1", "h2")
+    assert "cuda, sglang and services" in problem.fix
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "null\n"])
+def test_a_file_without_settings_is_said_with_its_name(write: Write, tmp_path: Path, text: str) -> None:
+    (problem,) = write(group_vars__all=text).problems
+    assert (problem.file, problem.key) == (tmp_path / "group_vars/all.yml", "")
+    assert problem.message == "holds no settings"
+
+
+def test_what_is_needed_is_missed_in_the_weakest_file(write: Write, tmp_path: Path) -> None:
+    problems = write(group_vars__all="rollout: {failure_budget: 0}", host_vars__h1="cuda: {}").problems
+    missing = {problem.key: problem.file for problem in problems if problem.message.startswith("is needed")}
+    assert missing["sglang"] == missing["services"] == tmp_path / "group_vars/all.yml"
 
 
 def test_no_hosts_have_no_problems(tmp_path: Path) -> None:
@@ -129,7 +146,7 @@ def test_a_host_may_run_nothing(write: Write) -> None:
         ({"cuda": "13.0"}, "expects a mapping of settings, got '13.0'", ""),
         ({"cuda__minimum_driver": "580"}, "expects a whole number, got '580'", "remove the quotes"),
         ({"services": [1]}, "expects a mapping, got a list", ""),
-        ({"services__k26": "on"}, "expects a mapping of settings, got 'on'", ""),
+        ({"services__k26": "on"}, "expects a mapping of settings, got text", ""),
         ({"services__K26__args__model_path": "/m"}, "is no name of a service", NAME),
         ({"services__k26__helth": {}}, "no such setting", "did you mean health?"),
         ({"services__k26__health__soaking": 1}, "no such setting", "did you mean soak?"),
@@ -224,15 +241,24 @@ def test_no_setting_can_make_the_loader_fail(write: Write, overrides: dict[str, 
     assert not re.search(r"pydantic|https?://|Error|validator|<class", text)
 
 
-@pytest.mark.parametrize(("version", "other"), [("0.5.24", "0.5.23"), ("0.6.0", "0.5.23"), ("0.5.4", "0.5.5")])
-def test_a_version_without_a_catalogue_is_a_warning(write: Write, version: str, other: str) -> None:
+@pytest.mark.parametrize(
+    ("version", "other", "known"),
+    [
+        ("0.5.24", "0.5.23, the nearest older one", "0.5.23"),
+        ("0.6.0", "0.5.23, the nearest older one", "0.5.23"),
+        ("0.5.10.post9", "0.5.10.post1, the nearest older one", "0.5.10.post1 or 0.5.11 or 0.5.23"),
+        ("0.5.4", "0.5.5, the oldest there is", "0.5.5 or 0.5.23"),
+    ],
+)
+def test_a_version_without_a_catalogue_is_a_warning(write: Write, version: str, other: str, known: str) -> None:
     args = {"services.k26.args.pp_async_batch_depth": None, "services.k26.args.grammar_backend": None}
     loaded = write(hosts=("h1", "h2"), overrides={"sglang.version": version, **args})
     assert not loaded.problems
     assert list(loaded.deployments) == ["h1", "h2"]
     (warning,) = loaded.warnings
     assert (warning.rule, warning.key, warning.hosts) == ("SGL002", "sglang.version", ("h1", "h2"))
-    assert warning.message == f"no flag catalogue for SGLang {version}; checked against {other}, the nearest"
+    assert warning.message == f"no flag catalogue for SGLang {version}; checked against {other}"
+    assert warning.fix == f"pin a release that is known, such as {known}"
 
 
 def test_a_known_version_has_no_warnings(write: Write) -> None:
@@ -256,7 +282,7 @@ services:
     assert loaded.deployments["h1"].services["k26"].args.ordered()[-1] == ("chunked_prefill_size", "many")
     assert {warning.rule for warning in loaded.warnings if warning.key != "sglang.version"} == {"SGL003"}
     assert [(warning.line, warning.message.partition(";")[0], warning.fix) for warning in loaded.warnings] == [
-        (2, "no flag catalogue for SGLang 0.5.24", ""),
+        (2, "no flag catalogue for SGLang 0.5.24", "pin a release that is known, such as 0.5.23"),
         (6, "no such argument in SGLang 0.5.23", "did you mean pp_async_batch_depth?"),
         (7, "no such argument in SGLang 0.5.23", ""),
         (8, "gone from SGLang 0.5.23", "use cuda_graph_max_bs_decode"),
@@ -324,3 +350,58 @@ def test_a_context_length_may_be_written_as_sglang_takes_it(write: Write, writte
 @pytest.mark.parametrize("written", [0, -1, "8K", "long", True, 0.5, "k"])
 def test_a_context_length_that_is_none(wrong: Wrong, written: object) -> None:
     assert wrong(services__k26__args__context_length=written).message.startswith("expects a whole number of tokens")
+
+
+_SECRET = "hf_5f3cSecret"  # noqa: S105  # no real one
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        f"extra_args: --api-key {_SECRET}",
+        f"extra_args: {_SECRET}",
+        f"extra_args: {{x: {_SECRET}}}",
+        f"extra_args: [[{_SECRET}]]",
+        f"environment: HF_TOKEN={_SECRET}",
+        f"environment: {_SECRET}",
+        f"environment: [{_SECRET}]",
+        f"environment: {{PLAIN: [{_SECRET}]}}",
+        f"environment: {{'HF_TOKEN={_SECRET}': x}}",
+        f"environment: {{X: !!int {_SECRET}}}",
+        f"environment: {{X: !{_SECRET} y}}",
+        f"environment: {{X: *{_SECRET}}}",
+        f"secrets: api_key={_SECRET}",
+        f"secrets: {_SECRET}",
+        f"secrets: {{api_key: {{file: 1, env: {_SECRET}-}}}}",
+        f"args: --hf-token {_SECRET}",
+        f"args: {{model_path: m, port: --hf-token {_SECRET}}}",
+        f"args: {{model_path: m, served_model_name: 'hf_token={_SECRET}:x'}}",
+        f"args: {{model_path: m, watchdog_timeout: 'HF_TOKEN={_SECRET}'}}",
+        f"args: {{model_path: m, watchdog_timeout: 'HF_TOKEN={_SECRET} and so on, much longer than can be shown'}}",
+        f"args: {{model_path: m, --hf-token {_SECRET}: true}}",
+        f"user: HF_TOKEN={_SECRET}",
+        f"unit: HF_TOKEN={_SECRET}",
+        f"gpus: TOKEN={_SECRET}",
+        f"limits: TOKEN={_SECRET}",
+        f"TOKEN={_SECRET}: 1",
+    ],
+)
+def test_what_may_be_a_secret_is_never_shown_whatever_is_wrong_with_it(write: Write, lines: str) -> None:
+    args = "" if lines.startswith("args") else "    args: {model_path: m}\n"
+    problems = write(host_vars__h1=f"services:\n  k26:\n    {lines}\n{args}").problems
+    assert problems
+    assert _SECRET not in render(problems)
+    assert _SECRET not in json.dumps([problem_json(problem) for problem in problems])
+
+
+def test_text_in_place_of_a_mapping_is_named_by_its_kind(write: Write) -> None:
+    (problem,) = write(overrides={"services.k26.environment": "PLAIN=1"}).problems
+    assert problem.message == "expects a mapping, got text"
+    (problem,) = write(overrides={"services.k26.extra_args": 12}).problems
+    assert problem.message == "expects a list, got a number"
+
+
+@pytest.mark.parametrize("value", ["0,1", "a long one"])
+def test_what_is_plain_is_shown(write: Write, value: str) -> None:
+    (problem,) = write(overrides={"services.k26.gpus": value}).problems
+    assert problem.message == f"expects a list, got {value!r}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sglang_fleet.lint.rule import Rule
 from sglang_fleet.lint.rules import (
+    account,
     adapters,
     attention_groups,
     backends,
@@ -14,6 +15,7 @@ from sglang_fleet.lint.rules import (
     deprecated,
     determinism,
     experts,
+    extra_args,
     gpus,
     graphs,
     hierarchical,
@@ -34,19 +36,23 @@ from sglang_fleet.lint.rules import (
     security,
     speculative,
     stages,
+    texts,
     timeouts,
     unit_environment,
     units,
     variables,
+    visible_gpus,
 )
 
 __all__ = ["RULES", "by_id"]
 
 _MODULES = (
     deprecated,
+    extra_args,
     parallel,
     attention_groups,
     placement,
+    visible_gpus,
     blocks,
     experts,
     pipeline,
@@ -63,6 +69,7 @@ _MODULES = (
     kernels,
     requirements,
     models,
+    texts,
     hybrid,
     speculative,
     adapters,
@@ -73,6 +80,7 @@ _MODULES = (
     units,
     unit_environment,
     security,
+    account,
     hosts,
     machine,
     gpus,

@@ -24,17 +24,19 @@ def adapters_of_no_size(view: ServiceView) -> Iterator[Found]:
     Evidence: sglang 0.5.5 to 0.5.18 server_args.py, 0.5.19 to 0.5.23 arg_groups/lora_hook.py: "you need to specify both
     --max-lora-rank and --lora-target-modules".
 
-    Fix: Name adapters in lora_paths, or set both.
+    Fix: Name adapters in lora_paths, or set max_lora_rank and lora_target_modules.
     """
     sizes = ("max_lora_rank", "lora_target_modules")
     missing = [name for name in sizes if not view.value(name)]
     if view.value("enable_lora") is True and not view.value("lora_paths") and missing:
-        yield view.found("enable_lora", f"needs lora_paths, or {' and '.join(sizes)}", "set them")
+        yield view.found(
+            "enable_lora", f"needs lora_paths, or {' and '.join(sizes)}", "set lora_paths, or the other two"
+        )
 
 
 @service_rule("SGL427", "error")
 def adapters_beside_speculation(view: ServiceView) -> Iterator[Found]:
-    """SGLang refuses LoRA beside this algorithm.
+    """LoRA does not go with this speculative_algorithm.
 
     Why: Adapters change the model that checks the drafts, and batches with drafts have other shapes. From 0.5.7 to
     0.5.18 SGLang takes LoRA with NGRAM only; later also with EAGLE, EAGLE3, NEXTN, DFLASH and DSPARK.
@@ -42,7 +44,7 @@ def adapters_beside_speculation(view: ServiceView) -> Iterator[Found]:
     Evidence: sglang 0.5.7 to 0.5.18 server_args.py, check_lora_server_args; 0.5.19 to 0.5.23 arg_groups/lora_hook.py,
     check_lora_speculative_compatibility.
 
-    Fix: Leave one of them out, or use a newer release.
+    Fix: Remove speculative_algorithm, or LoRA, or use a newer release.
     """
     is_lora = view.value("enable_lora") is True or (
         view.written("lora_paths") and view.value("enable_lora") is not False
@@ -50,4 +52,6 @@ def adapters_beside_speculation(view: ServiceView) -> Iterator[Found]:
     taken = {"NGRAM"} | ({"EAGLE", "EAGLE3", "NEXTN", "DFLASH", "DSPARK"} if view.since("0.5.19") else set())
     name = algorithm(view)
     if is_lora and name and name in EAGLE_FAMILY | {"DFLASH"} and name not in taken and view.since("0.5.7"):
-        yield view.found("speculative_algorithm", f"{name} is refused beside LoRA", "leave one of them out")
+        yield view.found(
+            "speculative_algorithm", f"{name} is refused beside LoRA", "remove speculative_algorithm, or LoRA"
+        )

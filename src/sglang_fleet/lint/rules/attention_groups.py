@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @service_rule("SGL105", "error")
 def attention_replicas_do_not_divide(view: ServiceView) -> Iterator[Found]:
-    """The DP attention groups do not divide tp_size.
+    """The groups of DP attention do not divide tp_size.
 
     Why: DP attention cuts the tp_size GPUs into groups of one size. SGLang stops at its start when they do not fit.
 
@@ -28,7 +28,11 @@ def attention_replicas_do_not_divide(view: ServiceView) -> Iterator[Found]:
     groups, tensor = attention_replicas(view), view.number("tp_size") or 1
     if tensor % groups:
         name = "attn_dp_size" if (view.number("attn_dp_size") or 1) > 1 else "dp_size"
-        yield view.found(name, f"does not divide tp_size: {tensor} GPUs into {groups} groups", "choose a divisor")
+        yield view.found(
+            name,
+            f"does not divide tp_size: {tensor} GPUs into {groups} groups",
+            f"choose a number that divides {tensor}",
+        )
 
 
 @service_rule("SGL106", "error")
@@ -42,7 +46,11 @@ def replicas_and_attention_replicas(view: ServiceView) -> Iterator[Found]:
     Fix: Keep attn_dp_size, and run replicas as services of their own behind the router.
     """
     if (view.number("attn_dp_size") or 1) > 1 and (view.number("dp_size") or 1) > 1:
-        yield view.found("dp_size", "is refused beside attn_dp_size: one of both has to be 1", "keep one of them")
+        yield view.found(
+            "dp_size",
+            "is refused beside attn_dp_size: SGLang takes only one of the two above 1",
+            "remove dp_size or attn_dp_size",
+        )
 
 
 @service_rule("SGL107", "warning")
@@ -60,7 +68,7 @@ def attention_replicas_missing(view: ServiceView) -> Iterator[Found]:
         yield view.found(
             "enable_dp_attention",
             "does nothing with dp_size 1: there is one group, and SGLang turns it off",
-            "set dp_size, or remove it",
+            "set dp_size, or remove enable_dp_attention",
             edits=(view.remove("enable_dp_attention"),),
             safe=True,
         )
@@ -85,7 +93,7 @@ def attention_replicas_old_spelling(view: ServiceView) -> Iterator[Found]:
         yield view.found(
             "enable_dp_attention",
             "is deprecated: from 0.5.22 attn_dp_size alone says how many groups there are",
-            "write dp_size as attn_dp_size, and remove it",
+            "write dp_size as attn_dp_size, and remove enable_dp_attention",
             edits=(view.rename("dp_size", "attn_dp_size"), view.remove("enable_dp_attention")),
             safe=True,
         )
@@ -101,10 +109,10 @@ def output_layer_without_groups(view: ServiceView) -> Iterator[Found]:
     Evidence: sglang 0.5.5 to 0.5.14 server_args.py, _handle_data_parallelism; 0.5.15 to 0.5.23 arg_groups/overrides.py,
     _dp_lm_head_validation.
 
-    Fix: Remove it, or use DP attention.
+    Fix: Remove enable_dp_lm_head, or use DP attention.
     """
     if view.value("enable_dp_lm_head") is True and attention_replicas(view) == 1 and whole_replicas(view) > 1:
-        yield view.found("enable_dp_lm_head", "is refused without DP attention", "remove it")
+        yield view.found("enable_dp_lm_head", "is refused without DP attention", "remove it, or use DP attention")
 
 
 @service_rule("SGL118", "note")
@@ -116,7 +124,7 @@ def output_layer_unused(view: ServiceView) -> Iterator[Found]:
     Evidence: sglang 0.5.5 to 0.5.14 server_args.py, _handle_data_parallelism; 0.5.15 to 0.5.23 arg_groups/overrides.py,
     _data_parallelism_defaults.
 
-    Fix: Remove it, or use DP attention.
+    Fix: Remove enable_dp_lm_head, or use DP attention.
     """
     if view.value("enable_dp_lm_head") is True and attention_replicas(view) == 1 and whole_replicas(view) == 1:
         yield view.found(

@@ -77,7 +77,7 @@ def mla_prefill_on_workstation_gpus(view: ServiceView) -> Iterator[Found]:
 
     Evidence: sglang#24633 (0.5.10 on RTX PRO 6000), flashinfer#3263.
 
-    Fix: Write triton or flashinfer, at least as prefill_attention_backend.
+    Fix: Write triton or flashinfer, at least as prefill_attention_backend (trtllm_mla may stay for decode steps).
     """
     found = capability(view)
     used = attention_backends(view)
@@ -107,9 +107,13 @@ def attention_backend_for_other_models(view: ServiceView) -> Iterator[Found]:
     has_mla = model.kv_lora_rank is not None
     for name, backend in attention_backends(view).items():
         if backend in _MLA_ONLY and not has_mla:
-            yield view.found(name, f"{backend} is for models with MLA, and this one has none", "remove it")
+            yield view.found(
+                name, f"{backend} is for models with MLA, and this one has none", "remove it to let SGLang choose"
+            )
         elif backend == "trtllm_mha" and has_mla:
-            yield view.found(name, "trtllm_mha is for models without MLA, and this one has it", "remove it")
+            yield view.found(
+                name, "trtllm_mha is for models without MLA, and this one has it", "remove it to let SGLang choose"
+            )
 
 
 def _cache_types(view: ServiceView, backend: str) -> frozenset[str] | None:
@@ -124,7 +128,7 @@ def _cache_types(view: ServiceView, backend: str) -> frozenset[str] | None:
 
 @service_rule("SGL304", "error")
 def mla_kernels_for_other_cache(view: ServiceView) -> Iterator[Found]:
-    """The MLA kernels do not read this KV cache.
+    """The attention backend does not read a KV cache of this kv_cache_dtype.
 
     Why: trtllm_mla and cutedsl_mla read a KV cache of bf16 or fp8_e4m3, and SGLang refuses others with them: fp8_e5m2,
     and with trtllm_mla even the spelling bfloat16. tokenspeed_mla reads fp8_e4m3 only, and it has to be written; from
@@ -134,7 +138,7 @@ def mla_kernels_for_other_cache(view: ServiceView) -> Iterator[Found]:
     arg_groups/overrides.py, _mla_kv_cache_dtype_checks and _cutedsl_prefill_backend_fill; 0.5.23
     arg_groups/serving_hook.py.
 
-    Fix: Write fp8_e4m3, or remove kv_cache_dtype (not with tokenspeed_mla).
+    Fix: Write kv_cache_dtype: fp8_e4m3, or remove it (with tokenspeed_mla it has to be written).
     """
     cache = view.value("kv_cache_dtype")
     for name, backend in attention_backends(view).items():
@@ -162,11 +166,13 @@ def flash_attention_replaced(view: ServiceView) -> Iterator[Found]:
     Evidence: sglang 0.5.9 to 0.5.16 server_args.py; 0.5.23 arg_groups/overrides.py,
     _attention_backend_fa3_fp8_fallback.
 
-    Fix: Write fp8_e4m3 to keep fa3.
+    Fix: Write kv_cache_dtype: fp8_e4m3 to keep fa3.
     """
     if view.value("attention_backend") == "fa3" and view.value("kv_cache_dtype") == "fp8_e5m2":
         yield view.found(
-            "attention_backend", "fa3 becomes triton: it cannot read fp8_e5m2", "write fp8_e4m3 to keep it"
+            "attention_backend",
+            "fa3 becomes triton: it cannot read fp8_e5m2",
+            "write kv_cache_dtype: fp8_e4m3 to keep fa3",
         )
 
 

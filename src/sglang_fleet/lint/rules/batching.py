@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @service_rule("SGL230", "error")
 def priorities_in_other_order(view: ServiceView) -> Iterator[Found]:
-    """The schedule policy has no priorities.
+    """schedule_policy does not go with enable_priority_scheduling.
 
     Why: SGLang refuses enable_priority_scheduling with a schedule_policy other than fcfs or lof.
 
@@ -31,13 +31,13 @@ def priorities_in_other_order(view: ServiceView) -> Iterator[Found]:
 
 @service_rule("SGL231", "warning")
 def priorities_without_order(view: ServiceView) -> Iterator[Found]:
-    """A setting for priorities, and no priorities.
+    """A setting for priorities has no effect.
 
     Why: disable_priority_preemption and default_priority_value do nothing without enable_priority_scheduling.
 
     Evidence: sglang 0.5.23 arg_groups/validation_hook.py, check_server_args: it says so in the log.
 
-    Fix: Remove it, or set enable_priority_scheduling.
+    Fix: Remove the setting, or set enable_priority_scheduling.
     """
     if view.value("enable_priority_scheduling") is True:
         return
@@ -55,14 +55,14 @@ def priorities_without_order(view: ServiceView) -> Iterator[Found]:
 
 @service_rule("SGL232", "error")
 def multiplexing_needs(view: ServiceView) -> Iterator[Found]:
-    """PD multiplexing needs other settings.
+    """enable_pdmux (PD multiplexing) needs other settings.
 
-    Why: SGLang refuses enable_pdmux unless chunked_prefill_size is -1 and disable_overlap_schedule is set, and beside
-    disaggregation_mode.
+    Why: PD multiplexing computes prompts (prefill, P) and decode steps (D) at the same time on one GPU. SGLang refuses
+    enable_pdmux unless chunked_prefill_size is -1 and disable_overlap_schedule is set, and beside disaggregation_mode.
 
     Evidence: sglang 0.5.9 to 0.5.23 check_server_args.
 
-    Fix: Set both, or remove enable_pdmux.
+    Fix: Set what is missing, or remove enable_pdmux.
     """
     if view.value("enable_pdmux") is not True:
         return
@@ -72,7 +72,7 @@ def multiplexing_needs(view: ServiceView) -> Iterator[Found]:
     if view.value("disable_overlap_schedule") is not True:
         missing.append("disable_overlap_schedule")
     if missing:
-        yield view.found("enable_pdmux", f"needs {' and '.join(missing)}", "set them, or remove it")
+        yield view.found("enable_pdmux", f"needs {' and '.join(missing)}", f"set {' and '.join(missing)}, or remove it")
     if view.value("disaggregation_mode") not in ("null", None):
         yield view.found("enable_pdmux", "is refused beside disaggregation_mode", "remove it")
 
@@ -91,4 +91,6 @@ def two_batches_without_exchange(view: ServiceView) -> Iterator[Found]:
     """
     has_exchange = view.value("moe_a2a_backend") not in ("none", None) or attention_replicas(view) > 1
     if view.value("enable_two_batch_overlap") is True and not has_exchange:
-        yield view.found("enable_two_batch_overlap", "is refused without moe_a2a_backend", "set it, or remove this")
+        yield view.found(
+            "enable_two_batch_overlap", "is refused without moe_a2a_backend", "set moe_a2a_backend, or remove it"
+        )

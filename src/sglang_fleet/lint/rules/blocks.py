@@ -101,12 +101,12 @@ def experts_cut_through_blocks(view: ServiceView) -> Iterator[Found]:
 
 @service_rule("SGL114", "warning", needs="model")
 def experts_cut_on_most_gpus(view: ServiceView) -> Iterator[Found]:
-    """Tensor parallelism cuts the FP8 experts within a block, except on SM100.
+    """Tensor parallelism may cut the FP8 experts within a block.
 
-    Why: As SGL113, where it is not known which GPUs the host has: on SM100 (B200) SGLang may choose kernels that round
-    up, on all others it stops.
+    Why: This is SGL113 where it is not known which GPUs the host has. On SM100 (B200) SGLang may choose kernels that
+    round up; on all other GPUs it stops.
 
-    Evidence: as SGL113.
+    Evidence: that of SGL113: sglang 0.5.5 to 0.5.23 srt/layers/quantization/fp8.py, create_weights of the experts.
 
     Fix: Set ep_size so that tp_size / ep_size GPUs share an expert in whole blocks, or choose a smaller tp_size.
     """

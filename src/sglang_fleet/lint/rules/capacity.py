@@ -12,9 +12,13 @@ if TYPE_CHECKING:
 
     from sglang_fleet.lint.found import Found
     from sglang_fleet.lint.views import ServiceView
+    from sglang_fleet.models import ModelFacts
     from sglang_fleet.sizing import CannotFit
 
 _MIB = 1 << 20
+# A fleet has many hosts and few kinds of service; counting one takes longer than all other rules together.
+_KNOWN: dict[tuple[ModelFacts, str, str, str, int], tuple[CannotFit, ...]] = {}
+_MOST = 1024
 
 
 def _problems(view: ServiceView) -> tuple[CannotFit, ...]:
@@ -23,11 +27,20 @@ def _problems(view: ServiceView) -> tuple[CannotFit, ...]:
     known = [size for size in memory if not isinstance(size, Unknown)]
     if view.model is None or not known or len(known) < len(memory):
         return ()
+    # As texts, since arguments may hold lists; values that are equal and differ in their type are kept apart, too.
+    args, environment = repr(sorted(view.args.items())), repr(sorted(view.environment.items()))
+    key = (view.model, args, environment, view.version, min(known))
+    if key not in _KNOWN:
+        if len(_KNOWN) >= _MOST:
+            _KNOWN.clear()
+        _KNOWN[key] = _counted(view, view.model, min(known) * _MIB)
+    return _KNOWN[key]
+
+
+def _counted(view: ServiceView, model: ModelFacts, memory: int) -> tuple[CannotFit, ...]:
     from sglang_fleet.sizing import problems, size  # noqa: PLC0415 - only where a model and a host are known
 
-    sizing = size(
-        view.model, view.args, gpu_memory=min(known) * _MIB, environment=view.environment, version=view.version
-    )
+    sizing = size(model, view.args, gpu_memory=memory, environment=view.environment, version=view.version)
     return problems(sizing, view.args)
 
 

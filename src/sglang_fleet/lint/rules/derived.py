@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sglang_fleet.answer import Unknown
+from sglang_fleet.lint.views import VISIBLE
 
 if TYPE_CHECKING:
     from sglang_fleet.lint.views import ServiceView
@@ -133,10 +134,21 @@ def architecture(view: ServiceView) -> str | None:
     return None if found is None else f"SM{found[0]}{found[1]}"
 
 
+def is_path(text: str) -> bool:
+    """Whether a model is named by a path, also one that only a shell would understand."""
+    return text.startswith(("/", ".", "~")) or "$" in text
+
+
 def is_repository(view: ServiceView) -> bool:
     """Whether the model is named by its repository on a hub."""
-    parts = view.service.args.model_path.split("/")
-    return len(parts) == 2 and all(parts) and not parts[0].startswith((".", "~"))  # noqa: PLR2004  # OWNER/NAME
+    path = view.service.args.model_path
+    parts = path.split("/")
+    return len(parts) == 2 and all(parts) and not is_path(path)  # noqa: PLR2004  # OWNER/NAME
+
+
+def is_all_of_host(view: ServiceView) -> bool:
+    """Whether nothing keeps the service from any GPU of the host."""
+    return view.service.gpus is None and VISIBLE not in view.environment
 
 
 def is_on(text: str | None) -> bool:

@@ -36,7 +36,7 @@ def attention_backend_not_deterministic(view: ServiceView) -> Iterator[Found]:
     Evidence: sglang 0.5.5 to 0.5.18 server_args.py, 0.5.19 to 0.5.23 arg_groups/choices.py and overrides.py:
     DETERMINISTIC_ATTENTION_BACKEND_CHOICES.
 
-    Fix: Write fa3 (Hopper), triton or flashinfer, or remove it.
+    Fix: Write fa3 (Hopper), triton or flashinfer, or remove attention_backend.
     """
     backend = view.value("attention_backend")
     is_asked = view.value("enable_deterministic_inference") is True
@@ -82,7 +82,7 @@ def replaced_for_determinism(view: ServiceView) -> Iterator[Found]:
     if sampling not in (None, "pytorch", "ascend"):
         yield view.found("sampling_backend", f"{sampling} becomes pytorch, which is deterministic", "remove it")
     if view.service.nccl.algo and (view.number("tp_size") or 1) > 1:
-        yield view.found_at("nccl.algo", "is replaced by tree: inference is to be deterministic", "remove it")
+        yield view.found_at("nccl.algo", "is replaced by tree: enable_deterministic_inference is set", "remove it")
     halves = view.written("prefill_attention_backend") or view.written("decode_attention_backend")
     is_cached = view.value("disable_radix_cache") is not True
     if isinstance(backend, str) and backend not in _RADIX_AND_DETERMINISTIC and not halves and is_cached:

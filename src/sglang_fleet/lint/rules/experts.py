@@ -33,7 +33,7 @@ def _limit(view: ServiceView) -> int | None:
 
 @service_rule("SGL140", "warning")
 def low_latency_beside_prompts(view: ServiceView) -> Iterator[Found]:
-    """DeepEP's low latency is for decode steps, and this server computes prompts too.
+    """deepep_mode low_latency is for decode steps, and this server computes prompts too.
 
     Why: With deepep_mode low_latency each GPU sends at most SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK tokens in
     one step, 128 unless set, 1024 at most. A chunk of a prompt has more: DeepEP's assertion ends the server at the
@@ -70,11 +70,13 @@ def dispatch_limit_too_high(view: ServiceView) -> Iterator[Found]:
     Evidence: sglang 0.5.5 to 0.5.23 srt/layers/moe/token_dispatcher/deepep.py: the assertion on
     num_max_dispatch_tokens_per_rank.
 
-    Fix: Write 1024 or less; it takes memory for each token.
+    Fix: Write 1024 or less. Each token that may be sent takes memory.
     """
     limit = _limit(view)
     if view.value("moe_a2a_backend") == "deepep" and limit is not None and limit > _MOST:
-        yield view.found_at(f"environment.{LIMIT}", f"is {limit}, and SGLang refuses more than {_MOST}", "lower it")
+        yield view.found_at(
+            f"environment.{LIMIT}", f"is {limit}, and SGLang refuses more than {_MOST}", f"write {_MOST} or less"
+        )
 
 
 @service_rule("SGL142", "warning")
@@ -102,7 +104,7 @@ def graphs_beyond_dispatch_limit(view: ServiceView) -> Iterator[Found]:
         yield view.found(
             captured[0],
             f"captures a batch with {tokens} tokens for each GPU, and DeepEP sends at most {limit}",
-            f"set {LIMIT} to {tokens} or more, or lower it",
+            f"set {LIMIT} to {tokens} or more, or capture smaller batches",
         )
 
 
@@ -120,7 +122,7 @@ def _runners(view: ServiceView, exchange: object) -> frozenset[str] | None:
 
 @service_rule("SGL143", "error")
 def runner_refused_beside_exchange(view: ServiceView) -> Iterator[Found]:
-    """The kernels for experts do not take tokens from this exchange.
+    """moe_runner_backend does not go with moe_a2a_backend.
 
     Why: moe_a2a_backend decides the form in which tokens arrive at the experts, and each moe_runner_backend takes some
     forms only. SGLang stops at its start: flashinfer wants its own kernels, deepep_v2 and pplx want deep_gemm,
@@ -145,7 +147,7 @@ def runner_refused_beside_exchange(view: ServiceView) -> Iterator[Found]:
 
 @service_rule("SGL144", "error")
 def exchange_needs_attention_replicas(view: ServiceView) -> Iterator[Found]:
-    """The exchange needs DP attention.
+    """moe_a2a_backend needs DP attention.
 
     Why: moe_a2a_backend flashinfer (from 0.5.13) and flashinfer_megamoe need as many groups of DP attention as tp_size
     has GPUs; pplx needs two or more. SGLang stops at its start.
@@ -160,9 +162,13 @@ def exchange_needs_attention_replicas(view: ServiceView) -> Iterator[Found]:
     wants_all = exchange == "flashinfer_megamoe" or (exchange == "flashinfer" and view.since("0.5.13"))
     if wants_all and (groups != tensor or groups == 1) and not is_exempt:
         name = "attn_dp_size" if view.since("0.5.22") else "dp_size with enable_dp_attention"
-        yield view.found("moe_a2a_backend", f"{exchange} needs {name} equal to tp_size ({tensor})", f"set {name}")
+        yield view.found(
+            "moe_a2a_backend", f"{exchange} needs {name} equal to tp_size ({tensor})", f"set {name} to {tensor}"
+        )
     elif exchange == "pplx" and groups < 2:  # noqa: PLR2004  # one group exchanges nothing
-        yield view.found("moe_a2a_backend", "pplx needs two groups of DP attention or more", "set attn_dp_size")
+        yield view.found(
+            "moe_a2a_backend", "pplx needs two groups of DP attention or more", "set attn_dp_size to 2 or more"
+        )
 
 
 def _quantizations(view: ServiceView, runner: object) -> frozenset[str] | None:
@@ -185,7 +191,7 @@ def _quantizations(view: ServiceView, runner: object) -> frozenset[str] | None:
 
 @service_rule("SGL145", "error")
 def runner_refused_beside_quantization(view: ServiceView) -> Iterator[Found]:
-    """The kernels for experts do not take this quantization, or this ep_size.
+    """moe_runner_backend does not go with this quantization, or this ep_size.
 
     Why: SGLang compares a written moe_runner_backend with quantization and ep_size, and stops at its start:
     flashinfer_cutlass and flashinfer_cutedsl take ep_size 1 or tp_size only, cutlass with FP8 takes 1 only.
@@ -202,14 +208,20 @@ def runner_refused_beside_quantization(view: ServiceView) -> Iterator[Found]:
     elif runner in ("flashinfer_cutlass", "flashinfer_cutedsl") and expert not in (1, tensor):
         is_late = runner == "flashinfer_cutlass" or view.since("0.5.11")
         if is_late:
-            yield view.found("ep_size", f"{expert} is refused with {runner}: 1 or tp_size ({tensor})", "write either")
+            yield view.found(
+                "ep_size", f"{expert} is refused with {runner}: 1 or tp_size ({tensor})", f"write 1 or {tensor}"
+            )
     elif runner == "cutlass" and method == "fp8" and expert > 1:
-        yield view.found("ep_size", f"{expert} is refused with cutlass for FP8, which takes 1", "remove either")
+        yield view.found(
+            "ep_size",
+            f"{expert} is refused with cutlass for FP8, which takes 1",
+            "remove ep_size or moe_runner_backend",
+        )
 
 
 @service_rule("SGL146", "error")
 def balancing_without_experts_to_move(view: ServiceView) -> Iterator[Found]:
-    """Experts are to be balanced, and there is nothing to balance.
+    """enable_eplb balances experts between GPUs, and no two GPUs share them.
 
     Why: enable_eplb moves experts between the GPUs of ep_size. SGLang refuses it with ep_size 1.
 
@@ -219,4 +231,6 @@ def balancing_without_experts_to_move(view: ServiceView) -> Iterator[Found]:
     Fix: Set ep_size, or remove enable_eplb.
     """
     if view.value("enable_eplb") is True and expert_parallel(view) == 1 and not view.written("elastic_ep_join_mode"):
-        yield view.found("enable_eplb", "is refused with ep_size 1: there is nothing to balance", "set ep_size")
+        yield view.found(
+            "enable_eplb", "is refused with ep_size 1: there is nothing to balance", "set ep_size, or remove it"
+        )

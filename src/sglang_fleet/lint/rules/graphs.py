@@ -53,23 +53,25 @@ def _is_elsewhere(view: ServiceView) -> bool:
 def cuda_graphs_disabled(view: ServiceView) -> Iterator[Found]:
     """CUDA graphs are off.
 
-    Why: Without graphs every decode step launches each kernel by itself, and the GPUs wait for the CPU: 8 RTX PRO 6000
-    went from 4.36 to 10.26 tokens a second with graphs. The switch is mostly a leftover from a time when capture
-    failed, and outlives its reason. From 0.5.14 it has other spellings, which count too: disable_decode_cuda_graph,
-    cuda_graph_backend_decode: disabled, and the same in cuda_graph_config.
+    Why: Without graphs the CPU launches each kernel of every decode step by itself, and the GPUs wait for it. That
+    costs most with few requests at once, when each kernel is short. The switch is mostly a leftover: capture failed
+    once, and nobody has tried again since. From 0.5.14 it has other spellings, which count too:
+    disable_decode_cuda_graph, cuda_graph_backend_decode: disabled, and the same in cuda_graph_config.
 
-    Evidence: sglang PR#5209, its maintainers: graphs "should not be disabled in most cases". sglang PR#24047: the
-    numbers above. sglang#4489, #1751, #23769, #9706: capture fails mostly for want of memory.
+    Evidence: sglang PR#5209, its maintainers: graphs "should not be disabled in most cases". sglang#4489, #1751,
+    #23769, #9706: capture fails mostly because memory runs out. One report with numbers: DeepSeek-V4 on 8 RTX PRO
+    6000, tensor parallel 8, one request: 4.36 tokens a second without graphs, 10.26 with them (sglang PR#24047, which
+    was closed, and changed kernels as well: not all of the gain need come from the graphs).
 
-    Fix: Remove it. If capture runs out of memory, lower mem_fraction_static or the largest batch that is captured
-    first, or set disable_custom_all_reduce.
+    Fix: Remove the setting. If capture runs out of memory, first lower mem_fraction_static or the largest batch that
+    is captured, or set disable_custom_all_reduce.
     """
     name = _disabled_by(view)
     if name is not None and not _is_elsewhere(view):
         yield view.found(
             name,
             "CUDA graphs are off: in every decode step the GPUs wait for the CPU to launch each kernel",
-            "remove it; if capture fails, lower mem_fraction_static first",
+            "remove it; if capture then runs out of memory, lower mem_fraction_static",
             edits=() if name == "cuda_graph_config" else (view.remove(name),),
         )
 
@@ -93,7 +95,11 @@ def cuda_graphs_forced_off(view: ServiceView) -> Iterator[Found]:
     if view.value(name) in _WITHOUT:
         yield view.found(name, f"{view.value(name)} runs without CUDA graphs", "use triton or flashinfer")
     if view.value("deepep_mode") == "normal" and view.value("moe_a2a_backend") == "deepep":
-        yield view.found("deepep_mode", "normal turns CUDA graphs off", "write auto, or remove it")
+        yield view.found(
+            "deepep_mode",
+            "normal turns CUDA graphs off: in every decode step the GPUs wait for the CPU",
+            "write auto, or remove it",
+        )
 
 
 def captured_batch(view: ServiceView) -> tuple[str, int] | None:
@@ -148,8 +154,10 @@ def compiled_without_padding(view: ServiceView) -> Iterator[Found]:
 
     Evidence: sglang 0.5.12 to 0.5.23 check_server_args.
 
-    Fix: Remove one of them.
+    Fix: Remove one of the two.
     """
     both = view.value("disable_cuda_graph_padding") is True and view.value("enable_torch_compile") is True
     if both and view.since("0.5.12"):
-        yield view.found("disable_cuda_graph_padding", "is refused beside enable_torch_compile", "remove one of them")
+        yield view.found(
+            "disable_cuda_graph_padding", "is refused beside enable_torch_compile", "remove it, or enable_torch_compile"
+        )

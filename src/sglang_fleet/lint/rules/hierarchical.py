@@ -40,7 +40,7 @@ def _is_in_use(view: ServiceView) -> bool:
 
 @service_rule("SGL220", "error")
 def second_level_refused(view: ServiceView) -> Iterator[Found]:
-    """SGLang refuses HiCache beside this.
+    """HiCache (enable_hierarchical_cache) does not go with another setting.
 
     Why: HiCache is a second level of the prefix cache, and needs the first. SGLang refuses it with disable_radix_cache,
     and on the decode half of a disaggregated pair, which runs without a prefix cache. It also refuses it beside
@@ -51,7 +51,7 @@ def second_level_refused(view: ServiceView) -> Iterator[Found]:
     _handle_pd_disaggregation, handle_pd_disaggregation: the decode half sets disable_radix_cache; 0.5.20 to 0.5.23
     arg_groups/hicache_hook.py and mamba_hook.py.
 
-    Fix: Remove one of them.
+    Fix: Remove enable_hierarchical_cache, or the other setting.
     """
     if view.value(ON) is not True:
         return
@@ -59,7 +59,7 @@ def second_level_refused(view: ServiceView) -> Iterator[Found]:
     refused += ["enable_lmcache"] if view.since("0.5.21") else []
     for name in refused:
         if view.value(name) is True:
-            yield view.found(ON, f"is refused beside {name}", "remove one of them")
+            yield view.found(ON, f"is refused beside {name}", f"remove it, or {name}")
             return
     is_decode = view.value("disaggregation_mode") == "decode"
     if is_decode and view.value("disaggregation_decode_enable_radix_cache") is not True:
@@ -68,7 +68,7 @@ def second_level_refused(view: ServiceView) -> Iterator[Found]:
 
 @service_rule("SGL221", "warning")
 def second_level_off(view: ServiceView) -> Iterator[Found]:
-    """A setting of HiCache, and HiCache is off.
+    """HiCache has settings, and is off.
 
     Why: hicache_ratio, hicache_size, hicache_storage_backend and the others do nothing without
     enable_hierarchical_cache, and SGLang does not say so.
@@ -76,7 +76,7 @@ def second_level_off(view: ServiceView) -> Iterator[Found]:
     Evidence: sglang 0.5.5 to 0.5.18 server_args.py, _handle_hicache; 0.5.19 to 0.5.23 arg_groups/hicache_hook.py,
     handle_hicache; srt/mem_cache/registry.py.
 
-    Fix: Set enable_hierarchical_cache, or remove them.
+    Fix: Set enable_hierarchical_cache, or remove HiCache's other settings.
     """
     written = [name for name in _SETTINGS if view.written(name) and view.value(name) is not None]
     if written and not _is_in_use(view):
@@ -84,7 +84,7 @@ def second_level_off(view: ServiceView) -> Iterator[Found]:
         yield view.found(
             written[0],
             f"has no effect{others}: {ON} is not set",
-            f"set {ON}, or remove them",
+            f"set {ON}, or remove HiCache's other settings",
             edits=tuple(view.remove(name) for name in written),
         )
 
@@ -131,7 +131,7 @@ def second_level_of_little_use(view: ServiceView) -> Iterator[Found]:
 
 @service_rule("SGL224", "error")
 def staging_without_storage(view: ServiceView) -> Iterator[Found]:
-    """HiCache's host memory only stages, and there is nothing behind it.
+    """hicache_host_memory_mode buffer_only needs a storage behind it.
 
     Why: With hicache_host_memory_mode buffer_only all that is kept lies in storage. SGLang refuses it without
     hicache_storage_backend, and on the decode half of a pair.
@@ -144,14 +144,16 @@ def staging_without_storage(view: ServiceView) -> Iterator[Found]:
     if view.value(ON) is not True or view.value(name) != "buffer_only":
         return
     if view.value("hicache_storage_backend") is None:
-        yield view.found(name, "buffer_only is refused without hicache_storage_backend", "set it, or remove this")
+        yield view.found(
+            name, "buffer_only is refused without hicache_storage_backend", "set hicache_storage_backend, or remove it"
+        )
     elif view.value("disaggregation_mode") == "decode":
         yield view.found(name, "buffer_only is refused on the decode half of a pair", "remove it")
 
 
 @service_rule("SGL225", "error")
 def lmcache_refused(view: ServiceView) -> Iterator[Found]:
-    """SGLang refuses LMCache beside this.
+    """LMCache (enable_lmcache) does not go with another setting.
 
     Why: From 0.5.21 LMCache is a second level of SGLang's own prefix cache. SGLang stops at its start without that
     (disable_radix_cache), on either half of a disaggregated pair, with speculative decoding and with DP attention.
@@ -159,7 +161,7 @@ def lmcache_refused(view: ServiceView) -> Iterator[Found]:
     Evidence: sglang 0.5.21 to 0.5.23 arg_groups/kv_cache_hook.py: "--enable-lmcache requires radix cache to be
     enabled", "does not yet support speculative decoding", "does not yet support DP attention".
 
-    Fix: Remove one of them, or use HiCache: enable_hierarchical_cache.
+    Fix: Remove enable_lmcache, or the other setting; or use HiCache instead: enable_hierarchical_cache.
     """
     if view.value("enable_lmcache") is not True or not view.since("0.5.21"):
         return
@@ -171,4 +173,4 @@ def lmcache_refused(view: ServiceView) -> Iterator[Found]:
     }
     reason = next((name for name, holds in reasons.items() if holds), None)
     if reason is not None:
-        yield view.found("enable_lmcache", f"is refused beside {reason}", "remove one of them")
+        yield view.found("enable_lmcache", f"is refused beside {reason}", f"remove it, or {reason}")

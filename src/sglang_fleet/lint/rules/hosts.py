@@ -51,7 +51,7 @@ def could_not_be_read(view: HostView) -> Iterator[Found]:
         unread.setdefault(why, []).append(path)  # one cause, said once: a driver that hangs hides four values
     for why, paths in unread.items():
         said = f"{', '.join(paths)} could not be read: {why}"
-        yield view.found("", said, "what is not known is never changed; see to it, run again")
+        yield view.found("", said, "what is not known is never changed: see to the cause, and run again")
 
 
 @host_rule("SGL803", "error")
@@ -168,7 +168,7 @@ def no_account_root(view: HostView) -> Iterator[Found]:
     Fix: Name another account as the service's user.
     """
     if any(release.user == "root" and view.state.users.get("root", "") is None for release in view.releases):
-        yield view.found("", "there is no account root")
+        yield view.found("", "there is no account root", "name another account as the service's user")
 
 
 @host_rule("SGL808", "error")
@@ -180,7 +180,8 @@ def port_held(view: HostView) -> Iterator[Found]:
 
     Evidence: sglang 0.5.23, measured: [Errno 98], exit status 137 after 138 s.
 
-    Fix: Stop the other process, choose another port, or name its unit as `unit:` of the service to take it over.
+    Fix: Stop the other process, or choose another port. If it is a server that this service shall replace, name its
+    unit as `unit:` of the service.
     """
     for release in view.releases:
         listeners = view.state.listeners.get(int(release.gate["port"]), ())
@@ -202,7 +203,7 @@ def gpu_held(view: HostView) -> Iterator[Found]:
 
     Evidence: sglang PR#31645, #23627; nvidia-smi on the host.
 
-    Fix: End that process, or name its unit as `unit:` of the service to take it over.
+    Fix: End that process. If it is a server that this service shall replace, name its unit as `unit:` of the service.
     """
     if isinstance(view.state.compute, Unknown) or isinstance(view.state.gpus, Unknown):
         return

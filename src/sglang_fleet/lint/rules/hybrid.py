@@ -51,7 +51,7 @@ def _is_decode(view: ServiceView) -> bool:
 
 @service_rule("SGL430", "error", needs="model")
 def drafts_without_states(view: ServiceView) -> Iterator[Found]:
-    """Speculative decoding needs more states than are kept.
+    """Speculative decoding needs mamba_scheduler_strategy extra_buffer for this model.
 
     Why: Releases 0.5.10 to 0.5.13 refuse speculative decoding for models with linear attention or Mamba while the
     prefix cache is on, unless mamba_scheduler_strategy is extra_buffer. The default is no_buffer.
@@ -94,7 +94,7 @@ def drafts_instead_of_prefixes(view: ServiceView) -> Iterator[Found]:
 
 @service_rule("SGL432", "error", needs="model")
 def one_state_refused(view: ServiceView) -> Iterator[Found]:
-    """no_buffer needs other settings.
+    """mamba_radix_cache_strategy no_buffer needs other settings.
 
     Why: From 0.5.14 a written no_buffer is taken only with disable_overlap_schedule, pages of one token, and another
     attention backend than trtllm_mha. Left out, SGLang chooses extra_buffer where the model has it.
@@ -102,7 +102,7 @@ def one_state_refused(view: ServiceView) -> Iterator[Found]:
     Evidence: sglang 0.5.14 to 0.5.18 server_args.py, 0.5.19 to 0.5.23 arg_groups/mamba_hook.py,
     validate_mamba_no_buffer.
 
-    Fix: Remove it.
+    Fix: Remove the strategy, or set what the finding names.
     """
     name = _name(view)
     if not (view.since("0.5.14") and _keeps_prefixes(view) and view.value(name) == "no_buffer"):
@@ -120,7 +120,7 @@ def one_state_refused(view: ServiceView) -> Iterator[Found]:
 
 @service_rule("SGL433", "error", needs="model")
 def states_without_prefixes(view: ServiceView) -> Iterator[Found]:
-    """extra_buffer needs the prefix cache.
+    """mamba_scheduler_strategy extra_buffer needs the prefix cache.
 
     Why: Releases 0.5.10 to 0.5.13 refuse extra_buffer beside disable_radix_cache: without a prefix cache there are no
     states to keep.
@@ -141,7 +141,7 @@ def states_without_prefixes(view: ServiceView) -> Iterator[Found]:
 
 @service_rule("SGL434", "error", needs="model")
 def states_out_of_step(view: ServiceView) -> Iterator[Found]:
-    """States are not kept where pages and drafts end.
+    """mamba_track_interval does not fit the page size, or the drafts.
 
     Why: With extra_buffer a state is kept every mamba_track_interval tokens, 256 unless written. SGLang refuses an
     interval that is no multiple of the page size, or smaller than the draft tokens of speculative decoding.
@@ -149,7 +149,7 @@ def states_out_of_step(view: ServiceView) -> Iterator[Found]:
     Evidence: sglang 0.5.7 to 0.5.18 server_args.py, 0.5.19 to 0.5.23 arg_groups/mamba_hook.py,
     validate_mamba_extra_buffer.
 
-    Fix: Choose a multiple of the page size.
+    Fix: Make mamba_track_interval a multiple of the page size, and not less than speculative_num_draft_tokens.
     """
     interval, forced = view.number("mamba_track_interval"), pages(view)
     if not _keeps_prefixes(view) or view.value(_name(view)) not in _EXTRA or interval is None:
@@ -158,10 +158,16 @@ def states_out_of_step(view: ServiceView) -> Iterator[Found]:
     drafts = view.number("speculative_num_draft_tokens")
     at = "mamba_track_interval" if view.written("mamba_track_interval") else "page_size"
     if page is not None and page > 0 and interval % page:
-        yield view.found(at, f"states are kept every {interval} tokens, no multiple of the page size ({page})", "align")
+        yield view.found(
+            at,
+            f"states are kept every {interval} tokens, no multiple of the page size ({page})",
+            "make one a multiple of the other",
+        )
     elif algorithm(view) and drafts is not None and interval < drafts:
         yield view.found(
-            "mamba_track_interval", f"{interval} is less than speculative_num_draft_tokens ({drafts})", "raise it"
+            "mamba_track_interval",
+            f"{interval} is less than speculative_num_draft_tokens ({drafts})",
+            f"write {drafts} or more",
         )
 
 
@@ -218,7 +224,7 @@ def states_of_no_layer(view: ServiceView) -> Iterator[Found]:
 
     Evidence: sglang 0.5.21 to 0.5.23 arg_groups/model_hook.py, handle_mamba_radix_cache: "needs mamba state".
 
-    Fix: Remove it.
+    Fix: Remove the strategy.
     """
     name = _name(view)
     is_on = view.value("disable_radix_cache") is not True and not _is_decode(view)

@@ -42,16 +42,16 @@ def _fp8_generations(view: ServiceView, backend: object) -> frozenset[int] | Non
 
 @service_rule("SGL320", "warning", needs="host")
 def fp8_kernels_for_other_gpus(view: ServiceView) -> Iterator[Found]:
-    """The kernels for FP8 matrices are not for these GPUs.
+    """fp8_gemm_backend is not for these GPUs.
 
     Why: fp8_gemm_backend names kernels for certain GPUs: flashinfer_trtllm for SM100 (from 0.5.10), flashinfer_cutlass
     for Blackwell, flashinfer_deepgemm for Hopper, cutlass from 0.5.16 for SM120, deep_gemm for Hopper and SM100.
-    SGLang refuses it on others while it loads an FP8 model; for others it does nothing.
+    On other GPUs SGLang stops while it loads an FP8 model. For a model that is not FP8 the setting does nothing.
 
     Evidence: sglang 0.5.9 to 0.5.23 srt/layers/quantization/fp8_utils.py, _dispatch_explicit_backend;
     srt/layers/deep_gemm_wrapper/configurer.py.
 
-    Fix: Remove it: auto chooses by the GPU. triton runs on all of them.
+    Fix: Remove fp8_gemm_backend: auto chooses by the GPU. triton runs on all of them.
     """
     found, backend = capability(view), view.value("fp8_gemm_backend")
     allowed = _fp8_generations(view, backend)
@@ -77,12 +77,16 @@ def quantization_for_newer_gpus(view: ServiceView) -> Iterator[Found]:
     if method == "modelopt_fp4" and not view.since("0.5.13"):
         least = 100
     if found is not None and found[0] * 10 + found[1] < least:
-        yield view.found("quantization", f"{method} needs SM{least} or newer; these GPUs are {architecture(view)}")
+        yield view.found(
+            "quantization",
+            f"{method} needs SM{least} or newer; these GPUs are {architecture(view)}",
+            "use another model, or other GPUs",
+        )
 
 
 @service_rule("SGL322", "warning", needs="host")
 def experts_for_other_gpus(view: ServiceView) -> Iterator[Found]:
-    """The kernels for the experts are for SM100.
+    """The kernels are for SM100 (B200, B300) only.
 
     Why: TensorRT-LLM's kernels for a mixture of experts and for FP4 matrices are built for SM100 and SM103 (B200,
     B300). SGLang chooses them on SM100 only, and takes a written one as it is: the first step fails.
@@ -90,7 +94,7 @@ def experts_for_other_gpus(view: ServiceView) -> Iterator[Found]:
     Evidence: sglang 0.5.9 to 0.5.23: flashinfer_trtllm is the choice "on sm100" in every model; flashinfer#2847: the
     kernels for experts check for SM10x; flashinfer#2577: trtllm "with capability 120" is refused for FP4.
 
-    Fix: Remove it: auto chooses by the GPU. On SM120 and Hopper triton, flashinfer_cutlass or marlin run, by
+    Fix: Remove the setting: auto chooses by the GPU. On SM120 and Hopper triton, flashinfer_cutlass or marlin run, by
     quantization.
     """
     found = capability(view)
@@ -117,7 +121,7 @@ def cuda_too_old_for_gpus(view: ServiceView) -> Iterator[Found]:
 
     Evidence: FlashInfer's compilation context: "SM 12.x requires CUDA >= 12.9"; vllm#50705.
 
-    Fix: Use CUDA 13.0.
+    Fix: Set cuda.version to "13.0", with a driver of 580 or newer.
     """
     found, version = capability(view), view.deployment.cuda.version
     major, minor = map(int, version.split("."))
@@ -125,7 +129,7 @@ def cuda_too_old_for_gpus(view: ServiceView) -> Iterator[Found]:
         yield Found(
             "cuda.version",
             f"FlashInfer compiles for {architecture(view)} from CUDA 12.9, not with {version}",
-            "use 13.0",
+            'set cuda.version to "13.0"',
         )
 
 
@@ -139,7 +143,7 @@ def cuda_older_than_packages(view: ServiceView) -> Iterator[Found]:
 
     Evidence: SGLang's documentation: 0.5.19 is the last release with CUDA 12. sglang#29646, #18203, #10951.
 
-    Fix: Set cuda.version to "13.0" and minimum_driver to 580, or stay with SGLang 0.5.19.
+    Fix: Set cuda.version to "13.0" and cuda.minimum_driver to 580, or stay with SGLang 0.5.19.
     """
     version = view.deployment.cuda.version
     is_locked_for_it = set(cuda_majors(view.lock)) == {version.partition(".")[0]}
@@ -147,23 +151,23 @@ def cuda_older_than_packages(view: ServiceView) -> Iterator[Found]:
         yield Found(
             "cuda.version",
             f"SGLang {view.version} is built with CUDA 13; kernels compiled with {version} will not load",
-            'write "13.0", with minimum_driver 580',
+            'set cuda.version to "13.0" and cuda.minimum_driver to 580',
         )
 
 
 @service_rule("SGL325", "warning")
 def toolkit_set_by_hand(view: ServiceView) -> Iterator[Found]:
-    """The environment replaces the toolkit of the release.
+    """A variable replaces what the release sets for its CUDA toolkit.
 
     Why: A release names one toolkit, by its versioned folder, and sets CUDA_HOME and PATH to it. A variable of the
     same name wins. /usr/local/cuda moves with the next installation, and kernels are then compiled with something else
-    than what was proven. A PATH of one's own loses nvcc, ninja and the environment's programs: FlashInfer then fails
-    after long tries.
+    than what was proven. A PATH of your own
+    lacks nvcc, ninja and the programs of the venv: FlashInfer then fails after long tries.
 
     Evidence: flashinfer PR#3386: three times 900 seconds lost without ninja on PATH. systemd.exec(5): no profile is
     read.
 
-    Fix: Remove it, and set cuda.version or cuda.home.
+    Fix: Remove the variable, and set cuda.version or cuda.home.
     """
     cuda = view.deployment.cuda
     for name in ("CUDA_HOME", "CUDA_PATH", "PATH"):
@@ -179,15 +183,17 @@ def compiler_jobs(view: ServiceView) -> Iterator[Found]:
     """MAX_JOBS does not limit the compiler.
 
     Why: Kernels are compiled at the start, in MAX_JOBS compilers at once, each of which takes gigabytes of the host's
-    memory. Without a limit, or with a large one, the kernel ends the server for want of memory.
+    memory. Without a limit, or with a large one, Linux kills the server when memory runs out.
 
     Evidence: flashinfer#4410. The server gets MAX_JOBS=8 when nothing is written.
 
-    Fix: Remove it, or write a number that the host's memory allows: about 4 GB for each.
+    Fix: Remove MAX_JOBS, or write a number that the host's memory allows: about 4 GB for each.
     """
     jobs = view.environment.get("MAX_JOBS")
     if jobs is not None and not (jobs.isdecimal() and 0 < int(jobs) <= _MOST_JOBS):
-        yield view.found_at("environment.MAX_JOBS", f"is {jobs!r}, which is no limit", "remove it; 8 is set then")
+        yield view.found_at(
+            "environment.MAX_JOBS", f"is {jobs!r}, which is no limit", "remove it: the server then gets MAX_JOBS=8"
+        )
 
 
 def _is_fp8(view: ServiceView) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sglang_fleet.catalog import order
 from sglang_fleet.lint.rule import host_rule
 from sglang_fleet.lint.rules.hosts import builds_venv
+from sglang_fleet.lint.rules.requirements import pins
 from sglang_fleet.observe import Unknown
 
 if TYPE_CHECKING:
@@ -17,11 +18,8 @@ if TYPE_CHECKING:
     from sglang_fleet.lint.views import HostView
 
 GIGABYTE = 10**9
-VENV_BYTES = 4_350_000_000
-"""207 packages of sglang 0.5.23 on CUDA 13, unpacked."""
-
-BUILD_BYTES = 207 * 40_000_000
-"""What the step that builds the venv reckons for them, package cache included; host/install/venv.py."""
+PACKAGE_BYTES = 40_000_000
+"""What the step that builds a venv reckons for a package; host/install/venv.py."""
 
 TEMPORARY_BYTES = GIGABYTE
 SYSTEMD = 242
@@ -97,38 +95,21 @@ def two_numbers(version: str) -> tuple[int, int]:
 def no_room_for_venv(view: HostView) -> Iterator[Found]:
     """The venv does not fit on the disk.
 
-    Why: SGLang's packages come to 4.35 GB unpacked. A disk that runs full while they are installed hurts whatever
-    else writes to it.
+    Why: The step that builds the venv reckons 40 MB for each package of the lock file, downloads included, and begins
+    nothing on a disk with less: one that runs full hurts whatever else writes to it.
 
-    Evidence: sglang 0.5.23 on CUDA 13, 207 packages, measured.
+    Evidence: host/install/venv.py; the 207 packages of sglang 0.5.23 on CUDA 13 take 4.35 GB unpacked, beside their
+    downloads.
 
     Fix: Make room under /var/lib/sglang-fleet; old venvs in its venvs folder may go when no release uses them.
     """
-    free = view.state.disk.state_free_bytes
-    if isinstance(free, int) and builds_venv(view) and free < VENV_BYTES:
+    free, packages = view.state.disk.state_free_bytes, len(pins(view.lock or ""))
+    needed = packages * PACKAGE_BYTES
+    if isinstance(free, int) and builds_venv(view) and free < needed:
         yield view.found(
             "sglang.requirements",
-            f"{free / GIGABYTE:.1f} GB are free for the venv, which takes {VENV_BYTES / GIGABYTE:.1f} GB",
-            "make room under /var/lib/sglang-fleet",
-        )
-
-
-@host_rule("SGL814", "warning")
-def little_room(view: HostView) -> Iterator[Found]:
-    """The disk may run full while the packages are installed.
-
-    Why: Beside the unpacked packages there are their downloads. The step that builds the venv reckons 40 MB for each
-    package and refuses when that is not free: better to know now.
-
-    Evidence: host/install/venv.py; sglang 0.5.23 on CUDA 13 has 207 packages.
-
-    Fix: Make room under /var/lib/sglang-fleet.
-    """
-    free = view.state.disk.state_free_bytes
-    if isinstance(free, int) and builds_venv(view) and VENV_BYTES <= free < BUILD_BYTES:
-        yield view.found(
-            "sglang.requirements",
-            f"{free / GIGABYTE:.1f} GB are free; building the venv may take {BUILD_BYTES / GIGABYTE:.1f} GB",
+            f"{free / GIGABYTE:.1f} GB are free for the venv; its {packages} packages take about "
+            f"{needed / GIGABYTE:.1f} GB",
             "make room under /var/lib/sglang-fleet",
         )
 
@@ -164,7 +145,9 @@ def systemd_too_old(view: HostView) -> Iterator[Found]:
     """
     if isinstance(view.state.systemd, int) and view.state.systemd < SYSTEMD:
         yield view.found(
-            "", f"systemd is {view.state.systemd}; the unit uses settings of {SYSTEMD}, which it ignores", "update it"
+            "",
+            f"systemd is {view.state.systemd}; the unit uses settings of {SYSTEMD}, which it ignores",
+            "update the system",
         )
 
 
@@ -180,7 +163,11 @@ def driver_unloads(view: HostView) -> Iterator[Found]:
     Fix: Install it with the driver, and `systemctl enable --now nvidia-persistenced`.
     """
     if view.state.persistenced is False:
-        yield view.found("", "nvidia-persistenced does not run: the driver lets go of idle GPUs", "enable it")
+        yield view.found(
+            "",
+            "nvidia-persistenced does not run: the driver lets go of idle GPUs",
+            "run `systemctl enable --now nvidia-persistenced`",
+        )
 
 
 @host_rule("SGL822", "error")
@@ -216,4 +203,6 @@ def unknown_architecture(view: HostView) -> Iterator[Found]:
     Fix: Leave the host out.
     """
     if view.state.arch not in ("x86_64", "aarch64"):
-        yield view.found("", f"the host is {view.state.arch}; SGLang exists for x86_64 and aarch64", "leave it out")
+        yield view.found(
+            "", f"the host is {view.state.arch}; SGLang exists for x86_64 and aarch64", "leave the host out"
+        )

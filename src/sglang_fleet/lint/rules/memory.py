@@ -27,7 +27,7 @@ def memory_fraction_high(view: ServiceView) -> Iterator[Found]:
 
     Evidence: sglang 0.5.9 to 0.5.23, _handle_gpu_memory_settings; sglang#4489, #1751: out of memory in capture.
 
-    Fix: Lower it to 0.9 or less, or remove it to let SGLang choose.
+    Fix: Lower mem_fraction_static to 0.9 or less, or remove it to let SGLang choose.
     """
     fraction = view.value("mem_fraction_static")
     measured = is_on(view.environment.get("SGLANG_ENABLE_POST_CAPTURE_KV_SIZING"))
@@ -48,7 +48,7 @@ def memory_fraction_low(view: ServiceView) -> Iterator[Found]:
 
     Evidence: sglang 0.5.23 arg_groups/memory_hook.py: SGLang's own choice leaves a few GiB for all else.
 
-    Fix: Raise it, unless the GPU is shared with something that is not deployed here.
+    Fix: Raise mem_fraction_static, unless the GPU is shared with something that is not deployed here.
     """
     fraction = view.value("mem_fraction_static")
     if isinstance(fraction, float) and fraction < _LEAST:
@@ -61,7 +61,7 @@ def memory_fraction_low(view: ServiceView) -> Iterator[Found]:
 
 @service_rule("SGL214", "error")
 def chunks_cut_pages(view: ServiceView) -> Iterator[Found]:
-    """Chunks of a prompt do not end with a page.
+    """chunked_prefill_size is no multiple of the page size.
 
     Why: SGLang refuses a chunked_prefill_size that is not a multiple of the page size. DP attention divides it among
     the groups first, and some attention backends choose the page size.
@@ -97,7 +97,7 @@ def prompts_in_one_piece(view: ServiceView) -> Iterator[Found]:
     Evidence: sglang 0.5.23 arg_groups/memory_hook.py: memory for activations is set aside by chunk size. sglang#22511:
     health checks fail during a long prefill.
 
-    Fix: Remove it to let SGLang choose by the GPU's memory, mostly 2048 to 16384 tokens.
+    Fix: Remove chunked_prefill_size to let SGLang choose by the GPU's memory, mostly 2048 to 16384 tokens.
     """
     chunk = view.number("chunked_prefill_size")
     is_meant = (
@@ -142,7 +142,7 @@ def prefixes_computed_again(view: ServiceView) -> Iterator[Found]:
 
     Evidence: sglang 0.5.23 srt/mem_cache/radix_cache.py; with the switch SGLang uses ChunkCache, which keeps nothing.
 
-    Fix: Remove it, unless no two prompts begin alike.
+    Fix: Remove disable_radix_cache, unless no two prompts begin alike.
     """
     halves = view.value("disaggregation_mode") in ("prefill", "decode")
     if view.value("disable_radix_cache") is True and not halves and view.value("is_embedding") is not True:
@@ -156,7 +156,7 @@ def prefixes_computed_again(view: ServiceView) -> Iterator[Found]:
 
 @service_rule("SGL218", "note", needs="model")
 def fp8_cache_for_int4_kimi(view: ServiceView) -> Iterator[Found]:
-    """An FP8 KV cache with Kimi's INT4 weights was slow.
+    """An FP8 KV cache is reported to make Kimi's INT4 weights slow.
 
     Why: On RTX PRO 6000 one user measured 16 tokens a second with an FP8 KV cache and 73 to 90 without, for Kimi K2
     with INT4 weights: the attention kernels for this pair are not the fast ones. Its KV cache (MLA) is small anyway.

@@ -54,7 +54,9 @@ def model_not_reachable(view: ServiceView) -> Iterator[Found]:
     for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
         if is_repository(view) and is_on(view.environment.get(name)):
             yield view.found_at(
-                f"environment.{name}", "keeps the server from fetching its model", "name a folder instead"
+                f"environment.{name}",
+                "keeps the server from fetching its model",
+                "name a folder on the host as model_path, or remove it",
             )
 
 
@@ -69,7 +71,7 @@ def remote_code_unneeded(view: ServiceView) -> Iterator[Found]:
     Evidence: Transformers: code is named by auto_map, in config.json, tokenizer_config.json, processor_config.json or
     preprocessor_config.json.
 
-    Fix: Remove it, and see whether the server starts.
+    Fix: Remove trust_remote_code, and see whether the server starts.
     """
     if view.model is not None and view.model.needs_remote_code is False and view.value("trust_remote_code") is True:
         yield view.found(
@@ -82,7 +84,7 @@ def remote_code_unneeded(view: ServiceView) -> Iterator[Found]:
 
 @service_rule("SGL404", "warning", needs="model")
 def remote_code_missing(view: ServiceView) -> Iterator[Found]:
-    """Kimi's tokenizer is code of the model's, and trust_remote_code is off.
+    """Kimi's tokenizer is code that comes with the model, and trust_remote_code is off.
 
     Why: Kimi models bring a tokenizer in a Python file of their own, which Transformers does not have. It refuses to
     load it without trust_remote_code, and the server does not start.
@@ -147,7 +149,7 @@ def quantization_of_no_model(view: ServiceView) -> Iterator[Found]:
         yield view.found(
             "quantization",
             f"{method} needs weights that were stored so, and config.json has no quantization_config",
-            "name the quantized model, or remove it",
+            "name the quantized model as model_path, or remove quantization",
             edits=(view.remove("quantization"),),
         )
 
@@ -166,7 +168,9 @@ def awq_needs_float16(view: ServiceView) -> Iterator[Found]:
     """
     dtype = view.value("dtype")
     if view.value("quantization") == "awq" and dtype in ("bfloat16", "float", "float32"):
-        yield view.found("dtype", f"{dtype} is refused with quantization awq", "remove quantization, or write half")
+        yield view.found(
+            "dtype", f"{dtype} is refused with quantization awq", "remove quantization, or write dtype: half"
+        )
 
 
 @service_rule("SGL407", "note")
@@ -179,12 +183,12 @@ def tools_without_grammar(view: ServiceView) -> Iterator[Found]:
     Evidence: sglang 0.5.9 to 0.5.23 srt/constrained/grammar_manager.py: "not supported when the server is launched
     with --grammar-backend none".
 
-    Fix: Remove grammar_backend to get xgrammar.
+    Fix: Remove grammar_backend: SGLang then takes xgrammar.
     """
     if view.value("grammar_backend") == "none" and view.value("tool_call_parser") is not None:
         yield view.found(
             "grammar_backend",
-            "none refuses tool_choice required and structured output, and tool_call_parser is set",
+            "with none SGLang refuses tool_choice required and structured output; tool_call_parser is set",
             "remove it to get xgrammar",
             edits=(view.remove("grammar_backend"),),
         )

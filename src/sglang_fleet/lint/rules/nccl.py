@@ -87,11 +87,12 @@ def nccl_variable_in_environment(view: ServiceView) -> Iterator[Found]:
         if value is None:
             continue
         service = f"services.{view.service.name}"
+        old = f"{service}.environment.{name}"
         yield view.found_at(
             f"environment.{name}",
             f"nccl has a field for it, {field}, where its value would be checked",
             f"write {field}: {str(value).lower() if isinstance(value, bool) else value} in nccl, and remove it here",
-            edits=(Set(f"{service}.nccl.{field}", value), Remove(f"{service}.environment.{name}")),
+            edits=(Set(f"{service}.nccl.{field}", value, instead_of=old), Remove(old)),
             safe=True,
         )
 
@@ -172,7 +173,7 @@ def infiniband_settings_without_infiniband(view: ServiceView) -> Iterator[Found]
 
     Evidence: NCCL's user guide, "NCCL_IB_DISABLE": NCCL falls back to IP sockets.
 
-    Fix: Remove them, or ib_disable if InfiniBand shall be used.
+    Fix: Remove these settings; or remove ib_disable, if InfiniBand shall be used.
     """
     nccl = view.service.nccl
     left = [name for name in _OF_INFINIBAND if getattr(nccl, name) is not None] if nccl.ib_disable else []
@@ -180,7 +181,7 @@ def infiniband_settings_without_infiniband(view: ServiceView) -> Iterator[Found]
         yield view.found_at(
             f"nccl.{name}",
             "has no effect: ib_disable turns InfiniBand off",
-            "remove it, or ib_disable",
+            "remove it; or remove ib_disable, if InfiniBand shall be used",
             edits=(Remove(f"services.{view.service.name}.nccl.{name}"),),
             safe=True,
         )
@@ -196,7 +197,7 @@ def network_that_is_turned_off(view: ServiceView) -> Iterator[Found]:
     Evidence: NCCL's user guide, "NCCL_NET" (no other network is tried) and "NCCL_IB_DISABLE"; single hosts where
     NCCL_NET named a network that was not there: "Failed to initialize any NET plugin".
 
-    Fix: Remove one of the two; on one host both may go.
+    Fix: Remove net, or ib_disable. On one host both may go.
     """
     nccl = view.service.nccl
     if nccl.ib_disable and (nccl.net or "").upper() == "IB" and uses_nccl(view):

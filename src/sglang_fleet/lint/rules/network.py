@@ -122,5 +122,5 @@ def iommu_between_the_gpus(view: ServiceView) -> Iterator[Found]:
         yield view.found_at(
             "nccl",
             f"the IOMMU translates what the GPUs send each other ({translated[0]}), which has been seen to hang",
-            "time an all-reduce; iommu=pt on the kernel's command line and ACS off in the firmware help",
+            "time an all-reduce; if it hangs, boot with iommu=pt, and turn ACS off in the firmware",
         )

@@ -67,7 +67,7 @@ def mixed_chunks_off(view: ServiceView) -> Iterator[Found]:
 
 @service_rule("SGL252", "note")
 def layout_changed(view: ServiceView) -> Iterator[Found]:
-    """HiCache's layout and its way of copying do not go together.
+    """hicache_mem_layout and hicache_io_backend do not go together.
 
     Why: Layout page_first_direct is copied by io backend direct only, and page_first by kernel only. SGLang changes the
     backend in the first case, and in the second the layout. Mooncake does not take layer_first.
@@ -75,7 +75,7 @@ def layout_changed(view: ServiceView) -> Iterator[Found]:
     Evidence: sglang 0.5.5 to 0.5.18 server_args.py, _handle_hicache; 0.5.19 to 0.5.23 arg_groups/hicache_hook.py,
     resolve_layout_io_compatibility and resolve_storage_layout_compatibility.
 
-    Fix: Write what is used, or remove it.
+    Fix: Write the value that is used, or remove the setting.
     """
     layout, copies = view.value("hicache_mem_layout"), view.value("hicache_io_backend")
     if view.value("enable_hierarchical_cache") is not True:
@@ -84,7 +84,9 @@ def layout_changed(view: ServiceView) -> Iterator[Found]:
         yield view.found("hicache_io_backend", "kernel becomes direct: page_first_direct needs it", "write direct")
     is_layout_written = view.written("hicache_mem_layout")
     if is_layout_written and layout == "page_first" and copies == "direct" and view.since("0.5.13"):
-        yield view.found("hicache_mem_layout", "page_first becomes page_first_direct: direct needs it", "write that")
+        yield view.found(
+            "hicache_mem_layout", "page_first becomes page_first_direct: direct needs it", "write page_first_direct"
+        )
     if is_layout_written and layout == "layer_first" and view.value("hicache_storage_backend") == "mooncake":
         new = {"direct": "page_first_direct", "kernel": "page_first"}.get(str(copies))
         if new is not None and (view.number("dcp_size") or 1) == 1:
@@ -93,7 +95,7 @@ def layout_changed(view: ServiceView) -> Iterator[Found]:
 
 @service_rule("SGL254", "note")
 def draft_shape_replaced(view: ServiceView) -> Iterator[Found]:
-    """The algorithm has another shape of drafts than written.
+    """SGLang replaces what is written about drafts.
 
     Why: NGRAM takes speculative_eagle_topk from speculative_ngram_max_bfs_breadth, and DFLASH sets it and
     speculative_num_steps to 1. What is written is not used.
@@ -101,7 +103,7 @@ def draft_shape_replaced(view: ServiceView) -> Iterator[Found]:
     Evidence: sglang 0.5.5 to 0.5.12 server_args.py, 0.5.13 to 0.5.23 arg_groups/speculative_hook.py, _handle_ngram and
     _handle_dflash.
 
-    Fix: Remove it.
+    Fix: Remove what is not used.
     """
     name = algorithm(view)
     topk, steps = view.number("speculative_eagle_topk"), view.number("speculative_num_steps")
@@ -131,7 +133,7 @@ def deepep_mode_unused(view: ServiceView) -> Iterator[Found]:
     Evidence: sglang 0.5.9 to 0.5.23: "--deepep-mode is ignored for Flashinfer MoE A2A"; srt/layers/moe: the mode is
     read by the dispatchers of deepep, mooncake, mori, nixl and pplx.
 
-    Fix: Remove it, or set moe_a2a_backend.
+    Fix: Remove deepep_mode, or set moe_a2a_backend.
     """
     exchange = view.value("moe_a2a_backend")
     if view.written("deepep_mode") and exchange in (None, "none", "flashinfer") and not view.value("enable_waterfill"):

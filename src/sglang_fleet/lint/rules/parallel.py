@@ -9,6 +9,7 @@ from sglang_fleet.lint.rules.derived import (
     SPAN_ALL,
     attention_tensor_parallel,
     expert_parallel,
+    is_all_of_host,
     stages,
     whole_replicas,
 )
@@ -20,12 +21,14 @@ if TYPE_CHECKING:
     from sglang_fleet.lint.views import ServiceView
 
 
-def _product(view: ServiceView) -> str:
+def product(view: ServiceView) -> str:
+    """What makes up the GPUs that the server needs, in words."""
     parts = [("tp_size", view.number("tp_size") or 1), ("pp_size", stages(view)), ("dp_size", whole_replicas(view))]
     return " times ".join(f"{name} {count}" for name, count in parts if count > 1 or name != "dp_size")
 
 
-def _needed(view: ServiceView) -> int:
+def gpus_needed(view: ServiceView) -> int:
+    """How many GPUs the server takes."""
     return (view.number("tp_size") or 1) * stages(view) * whole_replicas(view)
 
 
@@ -42,14 +45,14 @@ def too_few_gpus_for_replicas(view: ServiceView) -> Iterator[Found]:
 
     Evidence: sglang 0.5.23 server_args.py, compute_world_size: dp_size * tp_size * pp_size.
 
-    Fix: Name as many GPUs as that, lower dp_size, or mean DP attention: attn_dp_size (before 0.5.22 dp_size with
-    enable_dp_attention), which shares the GPUs of tp_size.
+    Fix: Name that many GPUs in gpus, or lower dp_size. If DP attention was meant, which shares the GPUs of tp_size, set
+    attn_dp_size (before 0.5.22 dp_size with enable_dp_attention).
     """
-    gpus, needed = view.service.gpus, _needed(view)
+    gpus, needed = view.service.gpus, gpus_needed(view)
     if gpus is not None and whole_replicas(view) > 1 and needed > len(gpus):
         yield view.found(
             "dp_size",
-            f"needs {needed} GPUs ({_product(view)}), and gpus names {len(gpus)}",
+            f"needs {needed} GPUs ({product(view)}), and gpus names {len(gpus)}",
             "name more GPUs, lower dp_size, or use DP attention",
         )
 
@@ -65,11 +68,11 @@ def too_few_gpus_on_host(view: ServiceView) -> Iterator[Found]:
 
     Fix: Lower dp_size, or use DP attention, which shares the GPUs of tp_size.
     """
-    needed = _needed(view)
-    if view.gpus is not None and view.service.gpus is None and whole_replicas(view) > 1 and needed > len(view.gpus):
+    needed = gpus_needed(view)
+    if view.gpus is not None and is_all_of_host(view) and whole_replicas(view) > 1 and needed > len(view.gpus):
         yield view.found(
             "dp_size",
-            f"needs {needed} GPUs ({_product(view)}), and the host has {len(view.gpus)}",
+            f"needs {needed} GPUs ({product(view)}), and the host has {len(view.gpus)}",
             "lower dp_size, or use DP attention",
         )
 
@@ -85,10 +88,10 @@ def gpus_without_work(view: ServiceView) -> Iterator[Found]:
 
     Fix: Raise tp_size or dp_size, or name fewer GPUs.
     """
-    gpus, needed = view.service.gpus, _needed(view)
+    gpus, needed = view.service.gpus, gpus_needed(view)
     if gpus is not None and needed < len(gpus) and not _is_placed_by_hand(view):
         yield view.found_at(
-            "gpus", f"names {len(gpus)} GPUs; {_product(view)} uses {needed}", "raise tp_size, or name fewer"
+            "gpus", f"names {len(gpus)} GPUs; {product(view)} uses {needed}", "raise tp_size, or name fewer GPUs"
         )
 
 
@@ -130,7 +133,7 @@ def expert_parallel_does_not_divide(view: ServiceView) -> Iterator[Found]:
     tensor, expert = view.number("tp_size") or 1, view.number("ep_size") or 1
     share = expert * max(view.number("moe_dp_size") or 1, 1)
     if share > 0 and tensor % share and view.value("moe_a2a_backend") in ("none", None):
-        yield view.found("ep_size", f"does not divide tp_size ({tensor}): {expert}", "choose a divisor of tp_size")
+        yield view.found("ep_size", f"{expert} does not divide tp_size ({tensor})", "choose a divisor of tp_size")
 
 
 @service_rule("SGL111", "error", needs="model")
@@ -152,11 +155,15 @@ def heads_do_not_divide(view: ServiceView) -> Iterator[Found]:
     heads, shared = model.num_attention_heads, model.num_key_value_heads
     if heads and heads % group:
         yield view.found(
-            "tp_size", f"has {group} GPUs share {heads} attention heads, which do not divide", "choose a divisor"
+            "tp_size",
+            f"has {group} GPUs share {heads} attention heads, which do not divide",
+            f"choose a tp_size that divides {heads}",
         )
     elif model.kv_lora_rank is None and shared and shared % group and group % shared and not view.written("dcp_size"):
         yield view.found(
-            "tp_size", f"has {group} GPUs share {shared} key/value heads, which do not divide", "choose a divisor"
+            "tp_size",
+            f"has {group} GPUs share {shared} key/value heads, which do not divide",
+            f"choose a tp_size that divides {shared}",
         )
 
 
@@ -175,13 +182,15 @@ def experts_do_not_divide(view: ServiceView) -> Iterator[Found]:
     experts = view.model.num_experts if view.model is not None else None
     if experts and expert > 1 and (experts + (view.number("ep_num_redundant_experts") or 0)) % expert:
         yield view.found(
-            "ep_size", f"has {expert} GPUs share {experts} experts, which do not divide", "choose a divisor"
+            "ep_size",
+            f"has {expert} GPUs share {experts} experts, which do not divide",
+            f"choose an ep_size that divides {experts}",
         )
 
 
 @service_rule("SGL119", "error")
 def dense_layers_on_other_groups(view: ServiceView) -> Iterator[Found]:
-    """moe_dense_tp_size is 1, or left out.
+    """SGLang refuses this moe_dense_tp_size.
 
     Why: Dense layers of a mixture of experts are shared among all GPUs of tp_size, or kept whole with
     moe_dense_tp_size 1. SGLang refuses other numbers; from 0.5.13 it takes tp_size too.
@@ -192,5 +201,6 @@ def dense_layers_on_other_groups(view: ServiceView) -> Iterator[Found]:
     Fix: Write 1, or remove it.
     """
     size, tensor = view.number("moe_dense_tp_size"), view.number("tp_size") or 1
+    taken = "1 or tp_size" if view.since("0.5.13") else "1"
     if size not in (None, 1) and not (size == tensor and view.since("0.5.13")):
-        yield view.found("moe_dense_tp_size", f"{size} is refused: SGLang takes 1 only", "write 1, or remove it")
+        yield view.found("moe_dense_tp_size", f"{size} is refused: SGLang takes {taken} only", "write 1, or remove it")

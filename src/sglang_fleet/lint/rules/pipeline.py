@@ -19,14 +19,14 @@ SIZE = "pp_max_micro_batch_size"
 
 @service_rule("SGL120", "warning")
 def depth_without_pipeline(view: ServiceView) -> Iterator[Found]:
-    """A depth is set, and there is no pipeline.
+    """pp_async_batch_depth is set, and there is no pipeline.
 
     Why: The depth counts batches beyond one for each stage of a pipeline. With pp_size 1 SGLang runs another loop,
     which never reads it.
 
     Evidence: sglang 0.5.9 to 0.5.23 srt/managers/scheduler_pp_mixin.py, the only reader, runs with pp_size above 1.
 
-    Fix: Remove it, or set pp_size.
+    Fix: Remove pp_async_batch_depth, or set pp_size.
     """
     if stages(view) == 1 and view.written(DEPTH):
         yield view.found(
@@ -40,7 +40,7 @@ def depth_without_pipeline(view: ServiceView) -> Iterator[Found]:
 
 @service_rule("SGL121", "note")
 def depth_unset(view: ServiceView) -> Iterator[Found]:
-    """The pipeline has no depth.
+    """pp_async_batch_depth is not set.
 
     Why: The pipeline has pp_size places for batches, plus pp_async_batch_depth. At depth 0, the default, the stages
     are all in use when there are that many batches, but each stage passes its results on only after it has launched
@@ -53,21 +53,22 @@ def depth_unset(view: ServiceView) -> Iterator[Found]:
     request 43 to 47 tokens a second at any depth, eight requests 63 to 72 at depth 0 and 93 at depth 2, but with
     batches of 4: 63 at depth 0 and 50 at depth 1.
 
-    Fix: Try 1, compare throughput at your own concurrency, and check the answers. Write 0 to keep it as it is.
+    Fix: Write 1 (--unsafe-fixes does), compare throughput at your own concurrency, and check the answers. Go back when
+    it is not faster. Or write 0 to keep it as it is, and to end this note.
     """
     if stages(view) > 1 and view.has(DEPTH) and not view.written(DEPTH):
         yield view.found(
             DEPTH,
             f"is not set: {stages(view)} places for batches, none to spare while results go back. A depth may help many"
             " requests at once, never a single one",
-            "try 1, measure, and check the answers; write 0 to keep it so",
+            "write pp_async_batch_depth: 1 (--unsafe-fixes does), measure, check the answers; or write 0 to keep it so",
             edits=(view.set(DEPTH, 1),),
         )
 
 
 @service_rule("SGL122", "note")
 def depth_above_one(view: ServiceView) -> Iterator[Found]:
-    """The pipeline's depth is above 1.
+    """pp_async_batch_depth is above 1.
 
     Why: Wrong answers were reported for depths above 1: memory of a batch that is under way was given to another. The
     change that was proposed for it was closed without being merged. Later changes may have cured it; nobody says so.
@@ -88,7 +89,7 @@ def depth_above_one(view: ServiceView) -> Iterator[Found]:
 
 @service_rule("SGL123", "note")
 def micro_batch_unset(view: ServiceView) -> Iterator[Found]:
-    """The size of a batch in the pipeline is left to SGLang.
+    """pp_max_micro_batch_size is not set: SGLang chooses how many requests share a batch.
 
     Why: Each place of the pipeline takes waiting requests until it holds pp_max_micro_batch_size of them. Left out,
     that is max_running_requests / pp_size: right for a full server, large for any other. Eight requests may then share
@@ -98,8 +99,8 @@ def micro_batch_unset(view: ServiceView) -> Iterator[Found]:
     Evidence: sglang 0.5.9 to 0.5.23 srt/managers/scheduler.py: pp_max_micro_batch_size = max(max_running_requests //
     pp_size, 1), and get_num_allocatable_reqs.
 
-    Fix: Set it to the requests that you expect at once, divided by pp_size, rounded up. Requests beyond the places
-    times that size wait.
+    Fix: Set it to the number of requests that you expect at once, divided by pp_size, rounded up. No more requests than
+    that size times the number of places can run at once; all others wait.
     """
     limit = micro_batch_limit(view)
     if stages(view) > 1 and not view.written(SIZE) and (limit is None or limit > 1):
@@ -113,7 +114,7 @@ def micro_batch_unset(view: ServiceView) -> Iterator[Found]:
 
 @service_rule("SGL124", "note")
 def micro_batches_cap_requests(view: ServiceView) -> Iterator[Found]:
-    """The pipeline takes fewer requests than max_running_requests.
+    """pp_max_micro_batch_size lets fewer requests run than max_running_requests.
 
     Why: At most pp_max_micro_batch_size requests are in each of pp_size + pp_async_batch_depth places. Requests beyond
     that wait, even if max_running_requests would let them run, and nothing says so.
@@ -137,14 +138,14 @@ def micro_batches_cap_requests(view: ServiceView) -> Iterator[Found]:
 
 @service_rule("SGL125", "warning")
 def micro_batch_takes_all(view: ServiceView) -> Iterator[Found]:
-    """One batch of the pipeline may hold every request.
+    """pp_max_micro_batch_size lets one batch hold every request.
 
     Why: With pp_max_micro_batch_size at or above max_running_requests all requests may share one place of the
     pipeline. They pass the stages together, and all other stages wait.
 
     Evidence: sglang 0.5.23 srt/managers/scheduler.py, get_num_allocatable_reqs.
 
-    Fix: Set it to the requests that you expect at once, divided by pp_size, rounded up.
+    Fix: Set pp_max_micro_batch_size to the requests that you expect at once, divided by pp_size, rounded up.
     """
     size, running = view.number(SIZE), view.number("max_running_requests")
     if stages(view) > 1 and size is not None and running is not None and size >= running > 1:
@@ -170,20 +171,20 @@ def fewer_requests_than_stages(view: ServiceView) -> Iterator[Found]:
         yield view.found(
             "max_running_requests",
             f"is {running}, so that at least {stages(view) - running} of {stages(view)} stages always wait",
-            "raise it, or use tp_size",
+            "raise it, or use tp_size instead of pp_size",
         )
 
 
 @service_rule("SGL127", "warning")
 def micro_batch_caps_without_pipeline(view: ServiceView) -> Iterator[Found]:
-    """A batch size for the pipeline limits a server without one.
+    """pp_max_micro_batch_size limits a server that has no pipeline.
 
     Why: SGLang compares the running requests with pp_max_micro_batch_size also when pp_size is 1. A number below
     max_running_requests then is the real limit, and nothing says so.
 
     Evidence: sglang 0.5.9 to 0.5.23 srt/managers/scheduler.py, get_num_allocatable_reqs.
 
-    Fix: Remove it; max_running_requests is the limit.
+    Fix: Remove pp_max_micro_batch_size: max_running_requests is the limit.
     """
     size, running = view.number(SIZE), view.number("max_running_requests")
     if stages(view) == 1 and size is not None and (running is None or size < running):
@@ -203,7 +204,7 @@ def dynamic_chunks_without_pipeline(view: ServiceView) -> Iterator[Found]:
 
     Evidence: sglang 0.5.23 srt/managers/scheduler.py: enable_dynamic_chunking and pp_size > 1.
 
-    Fix: Remove it.
+    Fix: Remove enable_dynamic_chunking.
     """
     if stages(view) == 1 and view.value("enable_dynamic_chunking") is True:
         yield view.found(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sglang_fleet.lint.rule import service_rule
-from sglang_fleet.lint.rules.derived import stages, whole_replicas
+from sglang_fleet.lint.rules.derived import is_all_of_host, stages, whole_replicas
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +17,7 @@ BASE, STEP = "base_gpu_id", "gpu_id_step"
 _MOST = 1024  # ranks on one host; more is a mistake that other rules name
 
 
-def _places(view: ServiceView) -> list[int]:
+def places(view: ServiceView) -> list[int]:
     """The GPU of every rank, as SGLang counts them; nothing where it leaves that to itself."""
     base, step = view.number(BASE), view.number(STEP)
     if not (view.written(BASE) or view.written(STEP)) or base is None or step is None or base < 0 or step < 1:
@@ -55,15 +55,15 @@ def placed_beyond_named_gpus(view: ServiceView) -> Iterator[Found]:
         if view.written(name) and value is not None and value < least:
             yield view.found(name, f"is {value}, and SGLang takes {least} or more", "remove it, and use gpus")
             return
-    places, gpus = _places(view), view.service.gpus
-    if gpus is not None and places and max(places) >= len(gpus):
+    taken, gpus = places(view), view.service.gpus
+    if gpus is not None and taken and max(taken) >= len(gpus):
         yield view.found(
             _name(view),
-            f"leads to GPU {max(places)} of those that gpus names, and there are {len(gpus)}, counted from 0",
+            f"leads to GPU {max(taken)} of those that gpus names, and there are {len(gpus)}, counted from 0",
             "remove it: gpus says which ones",
         )
-    elif len(set(places)) < len(places):
-        twice = min(place for place in places if places.count(place) > 1)
+    elif len(set(taken)) < len(taken):
+        twice = min(place for place in taken if taken.count(place) > 1)
         yield view.found(_name(view), f"puts two ranks on GPU {twice}", "remove it, and name the GPUs in gpus")
 
 
@@ -77,10 +77,10 @@ def placed_beyond_host(view: ServiceView) -> Iterator[Found]:
 
     Fix: Remove both, and name the GPUs in gpus.
     """
-    places = _places(view)
-    if view.service.gpus is None and view.gpus is not None and places and max(places) >= len(view.gpus):
+    taken = places(view)
+    if is_all_of_host(view) and view.gpus is not None and taken and max(taken) >= len(view.gpus):
         yield view.found(
             _name(view),
-            f"leads to GPU {max(places)}, and the host has {len(view.gpus)}, counted from 0",
+            f"leads to GPU {max(taken)}, and the host has {len(view.gpus)}, counted from 0",
             "remove it, and name the GPUs in gpus",
         )

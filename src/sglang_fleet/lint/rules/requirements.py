@@ -24,7 +24,7 @@ _KERNELS = ("sgl-kernel", "sglang-kernel")
 
 
 @lru_cache(maxsize=8)
-def _pins(text: str) -> Mapping[str, str]:
+def pins(text: str) -> Mapping[str, str]:
     """The version of each package that a lock file pins, by its normal name."""
     return {re.sub(r"[-_.]+", "-", name).lower(): version for name, version in _PIN.findall(text)}
 
@@ -32,7 +32,7 @@ def _pins(text: str) -> Mapping[str, str]:
 def cuda_majors(lock: str | None) -> dict[str, str]:
     """A package that shows it, by each major version of CUDA that a lock file has packages for."""
     found: dict[str, str] = {}
-    for name, version in _pins(lock or "").items():
+    for name, version in pins(lock or "").items():
         of_cuda, built = _OF_CUDA.fullmatch(name), _BUILT_FOR.search(version)
         if of_cuda and of_cuda["name"] not in _FOR_BOTH:
             found.setdefault(of_cuda["major"], name)
@@ -50,12 +50,14 @@ def lock_of_another_release(view: ServiceView) -> Iterator[Found]:
 
     Evidence: the lock file; docs/settings.md, "sglang".
 
-    Fix: Lock again for the version, or correct the version.
+    Fix: Make the lock file again for sglang.version, or correct sglang.version.
     """
-    pinned = _pins(view.lock or "").get("sglang")
+    pinned = pins(view.lock or "").get("sglang")
     if pinned is not None and pinned.partition("+")[0] != view.version:
         yield Found(
-            _AT, f"pins sglang {pinned}, and sglang.version is {view.version}", "lock again, or correct the version"
+            _AT,
+            f"pins sglang {pinned}, and sglang.version is {view.version}",
+            "make the lock file again for that version, or correct sglang.version",
         )
 
 
@@ -70,12 +72,12 @@ def lock_of_two_cudas(view: ServiceView) -> Iterator[Found]:
     Evidence: the names of NVIDIA's packages end with the major version (nvidia-cudnn-cu12, nvidia-cudnn-cu13), and
     versions built for one end with it (torch 2.9.1+cu130). nvidia-cutlass-dsl-libs comes for both on purpose.
 
-    Fix: Lock again from scratch, with one index.
+    Fix: Make the lock file again from scratch, with one index.
     """
     majors = cuda_majors(view.lock)
     if len(majors) > 1:
         named = ", ".join(f"CUDA {major} ({majors[major]})" for major in sorted(majors))
-        yield Found(_AT, f"has packages for {named}", "lock again from scratch, with one index")
+        yield Found(_AT, f"has packages for {named}", "make the lock file again from scratch, with one index")
 
 
 @service_rule("SGL352", "warning")
@@ -87,7 +89,7 @@ def toolkit_of_another_cuda(view: ServiceView) -> Iterator[Found]:
 
     Evidence: as SGL351; sglang#29646, #18203, #10951.
 
-    Fix: Set cuda.version to that of the packages, or lock for the toolkit.
+    Fix: Set cuda.version to that of the packages, or make the lock file again for the toolkit.
     """
     majors, toolkit = cuda_majors(view.lock), view.deployment.cuda.version.partition(".")[0]
     is_said = view.since("0.5.20") and toolkit == "12"
@@ -96,5 +98,5 @@ def toolkit_of_another_cuda(view: ServiceView) -> Iterator[Found]:
         yield Found(
             "cuda.version",
             f"is {view.deployment.cuda.version}, and the lock file has packages for CUDA {major} ({package})",
-            "use that major version, or lock again",
+            f"set cuda.version to {major}.x, or make the lock file again for CUDA {toolkit}",
         )

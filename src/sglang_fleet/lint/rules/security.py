@@ -7,6 +7,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from sglang_fleet.lint.rule import service_rule
+from sglang_fleet.lint.rules.derived import is_path
 from sglang_fleet.masking import is_sensitive
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _LOOPBACK = re.compile(r"localhost|127(\.[0-9]+){3}|::1|\[::1\]")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _NO_SECRET = re.compile(r"|/.*|\$.*|[0-9.]+|true|false|yes|no|none|null", re.IGNORECASE)
+_LOGIN = re.compile(r"\w://[^\s/@:\"']*:(?P<password>[^\s/@]+)@|\b(?:bearer|basic)\s+(?P<token>\S{8,})", re.IGNORECASE)
 _ENCODER = ("encoder_only", "language_only", "encoder_urls")
 
 
@@ -36,7 +38,8 @@ def open_to_everyone(view: ServiceView) -> Iterator[Found]:
     Evidence: sglang 0.5.23, srt/utils/auth.py (without keys everything is allowed); CVE-2026-3059 and CVE-2026-3060
     (CVSS 9.8, sglang PR#21435) show what an open port of it has been good for.
 
-    Fix: Give it a key, `secrets: {api_key: {env: NAME}}`; or listen on 127.0.0.1 behind a router that asks for one.
+    Fix: Give the server a key, `secrets: {api_key: {env: NAME}}`; or listen on 127.0.0.1, behind a router that
+    asks for one.
     """
     if is_open(view) and "api_key" not in view.service.secrets:
         yield view.found(
@@ -59,12 +62,12 @@ def code_of_whoever_owns_the_repository(view: ServiceView) -> Iterator[Found]:
     Fix: Copy the model to the hosts and name its folder, or set revision to a commit.
     """
     args = view.service.args
-    if args.trust_remote_code and not args.model_path.startswith(("/", "./", "../")):
+    if args.trust_remote_code and not is_path(args.model_path):
         revision = view.value("revision")
         if not (isinstance(revision, str) and _COMMIT.fullmatch(revision)):
             yield view.found(
                 "trust_remote_code",
-                f"code of {args.model_path} runs in the server, in whatever version the hub has at its start",
+                f"code of {args.model_path} runs in the server, in the version that the hub has when it starts",
                 "set revision to a commit, or name a folder on the host as model_path",
             )
 
@@ -73,20 +76,34 @@ def code_of_whoever_owns_the_repository(view: ServiceView) -> Iterator[Found]:
 def secret_in_clear(view: ServiceView) -> Iterator[Found]:
     """A secret stands in the settings.
 
-    Why: Settings are kept in git and shown in plans. An environment variable or a word of the command line here is
-    written to files and seen by everyone who may read them; of `secrets` only the place is in the settings.
+    Why: Settings are kept in git and shown in plans. A secret that stands in them is known to everyone who may read
+    those. On the command line every user of the host can read it as well. With `secrets` the settings say only where
+    the value is. A secret is known here by its name (HF_TOKEN), or by its form: the password in an address
+    (http://user:password@host), or a token after "Bearer".
 
-    Evidence: The name of the variable or option; docs/settings.md, "secrets".
+    Evidence: The name of the variable or option, or the form of its value; docs/settings.md, "secrets".
 
-    Fix: Write where the value is, in `secrets` (`HF_TOKEN: {env: HF_TOKEN}`), remove it here, and change the secret:
-    git keeps it.
+    Fix: Write where the value is, in `secrets` (`HF_TOKEN: {env: HF_TOKEN}`), and remove it here. Then change the
+    secret itself: git keeps the old one.
     """
     for name, text in view.service.environment.items():
         if is_sensitive(name) and not _NO_SECRET.fullmatch(text):
-            yield view.found_at(
-                f"environment.{name}",
-                "by its name this is a secret, and it stands here in clear",
-                f"say where it is, in secrets: {{{name}: {{env: {name}}}}}; and change it",
+            why = "by its name this is a secret, and it stands here in clear"
+        elif _holds_login(text):
+            why = "holds a password or a token, in clear"
+        else:
+            continue
+        yield view.found_at(
+            f"environment.{name}",
+            why,
+            f"say where it is, in secrets: {{{name}: {{env: {name}}}}}; and change the secret",
+        )
+    for name, value in view.service.args.ordered():
+        if isinstance(value, str) and _holds_login(value):
+            yield view.found(
+                name,
+                "holds a password or a token, which every user of the host can read",
+                "take it out, and change the secret",
             )
     words = view.service.extra_args
     for word, following in zip_longest(words, words[1:], fillvalue=""):
@@ -96,8 +113,20 @@ def secret_in_clear(view: ServiceView) -> Iterator[Found]:
             yield view.found_at(
                 "extra_args",
                 f"the value of {flag} is a secret by its name, and every user of the host can read it",
-                "take it out, and change it",
+                "take it out, and change the secret",
             )
+        elif _holds_login(word):
+            yield view.found_at(
+                "extra_args",
+                "a word holds a password or a token, which every user of the host can read",
+                "take it out, and change the secret",
+            )
+
+
+def _holds_login(text: str) -> bool:
+    """Whether there is an address with a password in a text, or the value of a header that proves who asks."""
+    found = _LOGIN.search(text)
+    return found is not None and not (found["password"] or found["token"]).startswith("$")
 
 
 @service_rule("SGL704", "note")
@@ -105,19 +134,20 @@ def runs_as_root(view: ServiceView) -> Iterator[Found]:
     """The server runs as root.
 
     Why: Whoever breaks into the server then owns more of the host than an account of its own would give. The unit
-    takes much away (the file system is read-only but for caches, no new privileges), not everything. A model that
-    lies under /root leaves no choice.
+    takes much away (the file system is read-only but for caches, no new privileges), not everything. Only root can
+    read a model that lies under /root, so that it has to be moved first.
 
     Evidence: CVE-2026-3059 and CVE-2026-3060: code of a stranger ran with the server's rights.
 
-    Fix: Move the model out of /root, and remove `user: root`: the account sglang is made.
+    Fix: Move the model out of /root, if it lies there. Then remove `user: root`: the server runs as the account
+    sglang, which is made.
     """
     if view.service.user == "root":
         under_root = view.service.args.model_path.startswith("/root/")
         yield view.found_at(
             "user",
             "whoever breaks into the server is root" + (": the model lies under /root" if under_root else ""),
-            "move the model out of /root, and remove it" if under_root else "remove it",
+            "move the model out of /root, then remove `user: root`" if under_root else "remove `user: root`",
         )
 
 
@@ -145,7 +175,7 @@ def prompts_in_the_journal(view: ServiceView) -> Iterator[Found]:
 
 @service_rule("SGL706", "warning")
 def pickle_from_the_network(view: ServiceView) -> Iterator[Found]:
-    """This release unpacks pickles from the network with encoder disaggregation.
+    """With encoder disaggregation this release runs code that comes from the network.
 
     Why: Until 0.5.10 the receiver of image embeddings listens on every address, asks nobody for a key, and unpickles
     what arrives: whoever can reach the host runs code in the server.
@@ -159,7 +189,7 @@ def pickle_from_the_network(view: ServiceView) -> Iterator[Found]:
         if view.value(name) and not view.since("0.5.10"):
             yield view.found(
                 name,
-                f"sglang {view.version} unpickles what arrives on an open port then: anyone runs code (CVE-2026-3060)",
+                f"with it sglang {view.version} unpickles what comes to an open port: anyone runs code (CVE-2026-3060)",
                 "pin sglang 0.5.10 or newer",
             )
             return
@@ -174,7 +204,8 @@ def code_in_requests(view: ServiceView) -> Iterator[Found]:
 
     Evidence: sglang 0.5.23, srt/sampling/custom_logit_processor.py (dill.loads); sglang PR#30798 (CVE-2026-7304).
 
-    Fix: Remove it, unless everybody who can reach the server may have a shell on the host as well.
+    Fix: Remove enable_custom_logit_processor, unless everybody who can reach the server may have a shell on
+    the host as well.
     """
     if view.value("enable_custom_logit_processor") is True and is_open(view):
         yield view.found(
@@ -196,7 +227,9 @@ def keys_with_grpc(view: ServiceView) -> Iterator[Found]:
     """
     keys = [name for name in ("api_key", "admin_api_key") if name in view.service.secrets]
     if keys and view.written("grpc_port") and view.has("grpc_port") and view.value("grpc_port") is not None:
-        yield view.found("grpc_port", f"SGLang does not start with it and {keys[0]}", "remove one of them")
+        yield view.found(
+            "grpc_port", f"SGLang does not start with it and {keys[0]}", f"remove it, or {keys[0]} from secrets"
+        )
 
 
 @service_rule("SGL709", "note")

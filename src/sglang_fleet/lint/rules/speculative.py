@@ -49,7 +49,7 @@ def draft_tokens_replaced(view: ServiceView) -> Iterator[Found]:
 
     Evidence: sglang 0.5.9 to 0.5.23, "speculative_num_draft_tokens is adjusted to speculative_num_steps + 1".
 
-    Fix: Write that number.
+    Fix: Write speculative_num_steps + 1.
     """
     steps, tokens = view.number(STEPS), view.number(TOKENS)
     is_chain = algorithm(view) in EAGLE_FAMILY and view.number(TOP) == 1
@@ -74,11 +74,13 @@ def draft_without_algorithm(view: ServiceView) -> Iterator[Found]:
 
     Evidence: sglang 0.5.9 to 0.5.23: speculative decoding starts with speculative_algorithm.
 
-    Fix: Set speculative_algorithm, or remove the others.
+    Fix: Set speculative_algorithm, or remove the other settings of speculative decoding.
     """
     written = [name for name in (DRAFT, STEPS, TOP, TOKENS) if view.written(name) and view.value(name) is not None]
     if written and not algorithm(view):
-        yield view.found(written[0], "is not used: speculative_algorithm is not set", "set it, or remove this")
+        yield view.found(
+            written[0], "is not used: speculative_algorithm is not set", "set speculative_algorithm, or remove it"
+        )
 
 
 @service_rule("SGL423", "error")
@@ -89,15 +91,15 @@ def block_draft_missing(view: ServiceView) -> Iterator[Found]:
 
     Evidence: sglang 0.5.16 and 0.5.23 arg_groups/speculative_hook.py.
 
-    Fix: Name the draft model.
+    Fix: Set speculative_draft_model_path.
     """
     if algorithm(view) == "DFLASH" and view.value(DRAFT) is None:
-        yield view.found("speculative_algorithm", "DFLASH needs speculative_draft_model_path", "name the draft model")
+        yield view.found("speculative_algorithm", "DFLASH needs a draft model", "set speculative_draft_model_path")
 
 
 @service_rule("SGL424", "warning")
 def draft_missing(view: ServiceView) -> Iterator[Found]:
-    """No draft model is named.
+    """The algorithm needs a draft model, and none is named.
 
     Why: EAGLE3 and STANDALONE draft with a model of their own. Without speculative_draft_model_path SGLang loads the
     model itself a second time as its draft, which fails, or is slower than no speculative decoding. Only models that
@@ -105,7 +107,7 @@ def draft_missing(view: ServiceView) -> Iterator[Found]:
 
     Evidence: sglang 0.5.23 arg_groups/speculative_hook.py, _handle_eagle_family.
 
-    Fix: Name the draft model.
+    Fix: Set speculative_draft_model_path.
     """
     is_capture = view.value("enable_return_aux_hidden_states") is True
     if algorithm(view) in ("EAGLE3", "STANDALONE") and view.value(DRAFT) is None and not is_capture:
@@ -116,7 +118,7 @@ def draft_missing(view: ServiceView) -> Iterator[Found]:
 
 @service_rule("SGL425", "note")
 def few_requests_at_once(view: ServiceView) -> Iterator[Found]:
-    """SGLang lets 48 requests run at once.
+    """Speculative decoding limits the server to 48 requests at once.
 
     Why: With speculative decoding, and without max_running_requests, SGLang sets it to 48 and says so in its log. All
     others wait.
@@ -130,20 +132,20 @@ def few_requests_at_once(view: ServiceView) -> Iterator[Found]:
         yield view.found(
             "speculative_algorithm",
             "sets max_running_requests to 48, as none is written: more requests wait",
-            "set max_running_requests",
+            "set max_running_requests to what you need",
         )
 
 
 @service_rule("SGL426", "error")
 def refused_beside_speculation(view: ServiceView) -> Iterator[Found]:
-    """SGLang refuses this beside speculative decoding.
+    """A setting does not go with speculative decoding.
 
     Why: trtllm_mha takes drafts in a chain only (speculative_eagle_topk 1), flex_attention takes none, and STANDALONE
     and NGRAM know no DP attention. SGLang stops at its start.
 
     Evidence: sglang 0.5.9 server_args.py; 0.5.16 and 0.5.23 arg_groups/speculative_hook.py and attention_hook.py.
 
-    Fix: Choose another attention backend, or write 1.
+    Fix: Choose another attention backend, or, with trtllm_mha, write speculative_eagle_topk: 1.
     """
     name = algorithm(view)
     if not name:
@@ -177,7 +179,7 @@ def tree_on_pages(view: ServiceView) -> Iterator[Found]:
     Evidence: sglang 0.5.5 to 0.5.12 server_args.py, 0.5.13 to 0.5.23 arg_groups/speculative_hook.py: "unstable and
     produces incorrect results for paged attention backends".
 
-    Fix: Write page_size 1, or speculative_eagle_topk 1, or flashinfer.
+    Fix: Write page_size: 1, or speculative_eagle_topk: 1, or attention_backend: flashinfer.
     """
     name, backend, forced = algorithm(view), view.value("attention_backend"), pages(view)
     width = view.number("speculative_ngram_max_bfs_breadth" if name == "NGRAM" else TOP) or 1

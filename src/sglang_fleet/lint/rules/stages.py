@@ -43,7 +43,9 @@ def refused_beside_pipeline(view: ServiceView) -> Iterator[Found]:
     }
     for name, is_refused in refused.items():
         if is_refused:
-            yield view.found(name, f"is refused with pp_size {stages(view)}", "remove it, or use tp_size")
+            yield view.found(
+                name, f"is refused with pp_size {stages(view)}", "remove it, or use tp_size instead of pp_size"
+            )
 
 
 @service_rule("SGL131", "error")
@@ -87,10 +89,14 @@ def partition_of_other_stages(view: ServiceView) -> Iterator[Found]:
         return
     parts = text.split(",")
     if not all(part.strip().isdecimal() for part in parts):
-        yield view.found_at(f"environment.{PARTITION}", "expects whole numbers joined with commas", "correct it")
+        yield view.found_at(
+            f"environment.{PARTITION}", "expects whole numbers joined with commas", "write one number for each stage"
+        )
     elif len(parts) != stages(view):
         yield view.found_at(
-            f"environment.{PARTITION}", f"has {len(parts)} numbers for {stages(view)} stages", "write one for each"
+            f"environment.{PARTITION}",
+            f"has {len(parts)} numbers for {stages(view)} stages",
+            "write one number for each stage",
         )
 
 
@@ -112,7 +118,7 @@ def partition_of_other_layers(view: ServiceView) -> Iterator[Found]:
     if all(part.isdecimal() for part in parts) and sum(map(int, parts)) != layers:
         total = sum(map(int, parts))
         yield view.found_at(
-            f"environment.{PARTITION}", f"adds up to {total} layers, and the model has {layers}", "correct it"
+            f"environment.{PARTITION}", f"adds up to {total} layers, and the model has {layers}", "correct the numbers"
         )
 
 
@@ -135,7 +141,7 @@ def stages_are_uneven(view: ServiceView) -> Iterator[Found]:
         yield view.found(
             "pp_size",
             f"gives {rest} of {stages(view)} stages {few + 1} layers and the others {few}: the longest sets the pace",
-            "choose a divisor of the layers",
+            f"choose a pp_size that divides {layers}",
         )
 
 
@@ -162,7 +168,7 @@ def tensor_parallel_would_do(view: ServiceView) -> Iterator[Found]:
             "pp_size",
             f"has one request use one GPU of {stages(view)} at a time; tp_size {stages(view)} would use all, and is"
             " mostly faster on one host",
-            "measure tp_size in its place",
+            f"measure tp_size {stages(view)} in place of pp_size {stages(view)}",
         )
 
 
@@ -180,4 +186,8 @@ def stages_without_layers(view: ServiceView) -> Iterator[Found]:
     """
     layers = view.model.num_hidden_layers if view.model is not None else None
     if layers is not None and layers < stages(view):
-        yield view.found("pp_size", f"is {stages(view)}, and the model has {layers} layers", "lower it")
+        yield view.found(
+            "pp_size",
+            f"is {stages(view)}, and the model has {layers} layers: some stages have none, and do nothing",
+            f"write {layers} or less",
+        )

@@ -63,7 +63,7 @@ def deadline_shorter_than_any_start(view: ServiceView) -> Iterator[Found]:
 
     Evidence: sglang 0.5.23, measured on a CPU host.
 
-    Fix: Give it minutes: the default is 30.
+    Fix: Give the start some minutes: the default is 30.
     """
     if view.service.health.startup_deadline < START_SECONDS:
         yield view.found_at(
@@ -90,7 +90,7 @@ def soak_without_a_second_look(view: ServiceView) -> Iterator[Found]:
         yield view.found_at(
             "health.soak",
             f"is {health.soak:g} s and the interval {health.interval:g} s: the soak ends before a second look",
-            "make it several times the interval",
+            "make the soak several times the interval",
         )
 
 
@@ -103,14 +103,14 @@ def health_check_outlasts_the_gate(view: ServiceView) -> Iterator[Found]:
 
     Evidence: sglang 0.5.23, srt/entrypoints/http_server.py, HEALTH_CHECK_TIMEOUT (20 s); host/machine/answers.py.
 
-    Fix: Remove it, or write less than 25.
+    Fix: Remove the variable, or write less than 25.
     """
     text = view.service.environment.get("SGLANG_HEALTH_CHECK_TIMEOUT", "")
     if text.isdecimal() and int(text) >= GATE_SECONDS:
         yield view.found_at(
             "environment.SGLANG_HEALTH_CHECK_TIMEOUT",
             f"/health may take {text} s, and the health gate waits {GATE_SECONDS} s for it",
-            "remove it, or write less",
+            f"remove it, or write less than {GATE_SECONDS}",
         )
 
 
@@ -125,7 +125,7 @@ def short_watchdog(view: ServiceView) -> Iterator[Found]:
     Evidence: sglang 0.5.23, srt/managers/scheduler_components/invariant_checker.py; sglang#5862 and #3752 (killed at
     300 s); flashinfer PR#3386 (a compilation of 900 s).
 
-    Fix: Remove it. If it is there to notice hangs sooner, use soft_watchdog_timeout, which only reports.
+    Fix: Remove watchdog_timeout. To notice hangs sooner, use soft_watchdog_timeout, which only reports.
     """
     value = view.value("watchdog_timeout")
     if view.written("watchdog_timeout") and isinstance(value, (int, float)) and 0 < value < WATCHDOG_SECONDS:
@@ -151,4 +151,6 @@ def few_open_files(view: ServiceView) -> Iterator[Found]:
     """
     nofile = view.service.limits.nofile
     if nofile is not None and nofile.isdecimal() and int(nofile) < OPEN_FILES:
-        yield view.found_at("limits.nofile", f"is {nofile}; SGLang asks for {OPEN_FILES}", "remove it")
+        yield view.found_at(
+            "limits.nofile", f"is {nofile}; SGLang asks for {OPEN_FILES}", "remove it: 1048576 is set then"
+        )

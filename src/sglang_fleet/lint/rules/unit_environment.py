@@ -72,7 +72,7 @@ def cuda_home_that_moves(view: UnitView) -> Iterator[Found]:
 
 @unit_rule("SGL632", "warning")
 def no_home(view: UnitView) -> Iterator[Found]:
-    """The server has no home.
+    """HOME is not set.
 
     Why: systemd sets HOME only where the unit has User=. Without it what looks for ~/.cache and ~/.triton fails, or
     writes where nobody expects it.
@@ -82,7 +82,9 @@ def no_home(view: UnitView) -> Iterator[Found]:
     Fix: Set HOME, to a folder that the account may write to.
     """
     if not view.environment.get("HOME") and not view.last("Service", "User"):
-        yield view.found("HOME is not set, and without User= systemd sets none", "set HOME")
+        yield view.found(
+            "HOME is not set, and without User= systemd sets none", "set HOME to a folder that the server may write to"
+        )
 
 
 @unit_rule("SGL633", "note")
@@ -95,7 +97,7 @@ def caches_outlive_the_venv(view: UnitView) -> Iterator[Found]:
     Evidence: FlashInfer and Triton read FLASHINFER_WORKSPACE_BASE, TRITON_CACHE_DIR and XDG_CACHE_HOME; sglang#10891:
     FlashInfer's packages and its compiled kernels have to be of one version.
 
-    Fix: Point them to a folder that belongs to this venv.
+    Fix: Set XDG_CACHE_HOME, FLASHINFER_WORKSPACE_BASE and TRITON_CACHE_DIR to folders that belong to this venv.
     """
     if not any(view.environment.get(name) for name in _CACHES):
         yield view.found(
@@ -151,4 +153,7 @@ def secret_in_unit(view: UnitView) -> Iterator[Found]:
     for line in view.values("Service", "Environment"):
         found += [name for name in _NAME.findall(line) if is_sensitive(name) and view.environment.get(name)]
     for name in dict.fromkeys(found):
-        yield view.found(f"the value of {name} stands here, and everyone on the host can read it", "move it, change it")
+        yield view.found(
+            f"the value of {name} stands here, and everyone on the host can read it",
+            "move it to a file that only the server may read, and change the secret",
+        )

@@ -65,7 +65,8 @@ def start_timeout_of_systemd(view: UnitView) -> Iterator[Found]:
     limit = span(view, "Service", "TimeoutStartSec", span(view, "Service", "TimeoutSec", 90.0))
     if waits and 0 < limit <= 90:  # noqa: PLR2004 - systemd's own; 0 is no limit
         yield view.found(
-            f"systemd kills a start that takes more than {limit:g} s; a large model takes minutes", "TimeoutStartSec="
+            f"systemd kills a start that takes more than {limit:g} s; a large model takes minutes",
+            "TimeoutStartSec= as long as the model may take",
         )
 
 
@@ -84,10 +85,14 @@ def stop_timeout_too_short(view: UnitView) -> Iterator[Found]:
     """
     limit = span(view, "Service", "TimeoutStopSec", span(view, "Service", "TimeoutSec", 90.0))
     if limit in (0, float("inf")):
-        yield view.found("a stop waits without end for a request that does not end", "TimeoutStopSec= with a limit")
+        yield view.found(
+            "a stop waits without end for a request that does not end",
+            "TimeoutStopSec= what requests may take, plus 40 s",
+        )
     elif limit < STOP_SECONDS:
         yield view.found(
-            f"a stop is cut off after {limit:g} s; without any request it takes 18 s already", "TimeoutStopSec= longer"
+            f"a stop is cut off after {limit:g} s; without any request it takes 18 s already",
+            "TimeoutStopSec= what requests may take, plus 40 s",
         )
 
 

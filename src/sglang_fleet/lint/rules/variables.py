@@ -56,7 +56,7 @@ def variable_gone(view: ServiceView) -> Iterator[Found]:
     Evidence: sglang 0.5.14 to 0.5.18 arg_groups/speculative_hook.py: "SGLANG_ENABLE_SPEC_V2 has been removed"; sglang
     0.5.23 srt/environ.py, _DEPRECATED_ENVS.
 
-    Fix: Remove it, and set what took its place.
+    Fix: Remove the variable, and set what took its place.
     """
     for name, (version, instead) in _GONE.items():
         if name in view.environment and view.since(version):
@@ -102,7 +102,7 @@ def overlap_needs_chain(view: ServiceView) -> Iterator[Found]:
 
     Evidence: sglang 0.5.7 to 0.5.10 server_args.py: "Spec v2 currently only supports topk = 1".
 
-    Fix: Write 1, or remove the variable.
+    Fix: Write speculative_eagle_topk: 1, or remove the variable.
     """
     algorithm = str(view.value("speculative_algorithm") or "").upper()
     is_old = not view.since("0.5.11") and view.since("0.5.7")

@@ -1,9 +1,12 @@
 """A host's system."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from sglang_fleet.host.install import venv
+from sglang_fleet.lint.rules.machine import PACKAGE_BYTES
 from sglang_fleet.observe import Disk, Toolkit, Unknown
 from tests.unit.lint.host_views import host_view, messages
 
@@ -49,20 +52,27 @@ def test_glibc(glibc: Any, version: str, said: bool) -> None:  # noqa: ANN401, F
     assert messages("SGL812", host_view(sglang={"version": version}, glibc=glibc)) == []
 
 
+LOCK = "sglang==0.5.23 \\\n    --hash=sha256:00\n" + "".join(f"package-{number}==1.0\n" for number in range(99))
+
+
 @pytest.mark.parametrize(
-    ("free", "venvs", "refused", "advised"),
+    ("free", "venvs", "lock", "refused"),
     [
-        (4 * GB, (), True, False),
-        (5 * GB, (), False, True),
-        (9 * GB, (), False, False),
-        (1 * GB, ("venv1",), False, False),  # nothing to build
-        (Unknown("x"), (), False, False),
+        (4 * GB - 1, (), LOCK, True),
+        (4 * GB, (), LOCK, False),
+        (GB, (), "sglang==0.5.23\n", False),
+        (GB, (), None, False),
+        (GB, ("venv1",), LOCK, False),  # nothing to build
+        (Unknown("x"), (), LOCK, False),
     ],
 )
-def test_room(free: Any, venvs: tuple[str, ...], refused: bool, advised: bool) -> None:  # noqa: ANN401, FBT001 - a case
-    one = host_view(disk=disk(free), venvs=venvs)
+def test_room(free: Any, venvs: tuple[str, ...], lock: str | None, refused: bool) -> None:  # noqa: ANN401, FBT001 - a case
+    one = replace(host_view(disk=disk(free), venvs=venvs), lock=lock)
     assert len(messages("SGL813", one)) == refused
-    assert len(messages("SGL814", one)) == advised
+
+
+def test_room_is_reckoned_as_by_the_step_that_builds_the_venv() -> None:
+    assert PACKAGE_BYTES == venv.PACKAGE_BYTES
 
 
 @pytest.mark.parametrize(("free", "said"), [(GB - 1, True), (GB, False), (Unknown("x"), False)])

@@ -64,7 +64,8 @@ def test_settings_that_cancel_each_other(
 def test_a_variable_with_a_field_is_moved_there(name: str, text: str, field: str, value: object) -> None:
     one = view(environment={name: text})
     (found,) = ask("SGL503", one)
-    assert found.edits == (Set(f"services.k26.nccl.{field}", value), Remove(f"services.k26.environment.{name}"))  # type: ignore[arg-type]
+    old = f"services.k26.environment.{name}"
+    assert found.edits == (Set(f"services.k26.nccl.{field}", value, instead_of=old), Remove(old))  # type: ignore[arg-type]
     assert found.safe
     moved = view(nccl={field: value})
     assert moved.environment == one.environment

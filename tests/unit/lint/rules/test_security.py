@@ -36,6 +36,15 @@ HUB = {"model_path": "moonshotai/Kimi-K2", "trust_remote_code": True}
         ("SGL703", {}, {"extra_args": ["--my-token=abc"]}, "extra_args"),
         ("SGL703", {}, {"extra_args": ["--my-token", "--other"]}, None),
         ("SGL703", {}, {"extra_args": ["--max-tokens", "abc"]}, None),
+        ("SGL703", {}, {"environment": {"HTTPS_PROXY": "http://u:pw@proxy:3128"}}, "environment.HTTPS_PROXY"),
+        ("SGL703", {}, {"environment": {"DATABASE_URL": "postgres://u:p:w@h/db"}}, "environment.DATABASE_URL"),
+        ("SGL703", {}, {"environment": {"OTEL_HEADERS": "a=Bearer abcdefgh1"}}, "environment.OTEL_HEADERS"),
+        ("SGL703", {"otlp_traces_endpoint": "http://u:pw@h:4317"}, {}, "args.otlp_traces_endpoint"),
+        ("SGL703", {}, {"extra_args": ["--otlp-traces-endpoint", "http://u:pw@h:4317"]}, "extra_args"),
+        ("SGL703", {}, {"environment": {"HTTPS_PROXY": "http://proxy:3128/a@b"}}, None),
+        ("SGL703", {}, {"environment": {"HTTPS_PROXY": "http://user@proxy:3128"}}, None),
+        ("SGL703", {}, {"environment": {"HTTPS_PROXY": "http://u:${PASSWORD}@proxy"}}, None),
+        ("SGL703", {}, {"environment": {"NOTE": "the bearer of it"}}, None),
         ("SGL703", {}, {"environment": {"HF_TOKEN_PATH": "/run/token"}}, None),
         ("SGL703", {}, {"environment": {"HF_TOKEN": "/run/token"}}, None),
         ("SGL703", {}, {"environment": {"HF_TOKEN": ""}}, None),
@@ -69,6 +78,14 @@ def test_security(rule: str, args: dict[str, Any], service: dict[str, Any], key:
 
 
 def test_a_secret_is_not_repeated() -> None:
-    one = view(environment={"HF_TOKEN": "hf_abcdef"}, extra_args=["--my-token=abcdef"])
-    assert len(ask("SGL703", one)) == 2
+    environment = {"HF_TOKEN": "hf_abcdef", "HTTPS_PROXY": "http://u:abcdef@proxy"}
+    one = view(environment=environment, extra_args=["--my-token=abcdef", "--to=http://u:abcdef@proxy"])
+    assert len(ask("SGL703", one)) == 4
     assert not any("abcdef" in f"{found.message} {found.fix}" for found in ask("SGL703", one))
+
+
+def test_what_to_remove_is_named() -> None:
+    (found,) = ask("SGL704", view({"model_path": "/root/models/k26"}, user="root"))
+    assert found.fix == "move the model out of /root, then remove `user: root`"
+    (found,) = ask("SGL704", view(user="root"))
+    assert found.fix == "remove `user: root`"
