@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sglang_fleet.masking import mask
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -66,11 +68,11 @@ def paragraph(problem: Problem, *, folder: Path, label: str = "", hosts_named: i
         label: a word on what kind of problem it is, between place and key.
         hosts_named: how many hosts are named; of more, the rest is counted.
     """
-    where = place(problem, folder=folder)
-    head = (" " if where == "--data" and not label else "  ").join(part for part in (where, label, problem.key) if part)
+    where, key = place(problem, folder=folder), shown_key(problem.key)
+    head = (" " if where == "--data" and not label else "  ").join(part for part in (where, label, key) if part)
     lines = [_printable(head)] if head else []
     if label and len(lines[0]) > _WIDTH:
-        lines = [_printable("  ".join(part for part in (where, label) if part)), _printable(f"    {problem.key}")]
+        lines = [_printable("  ".join(part for part in (where, label) if part)), _printable(f"    {key}")]
     names = list(problem.hosts[:hosts_named])
     if len(problem.hosts) > hosts_named:
         names[-1] += f" and {len(problem.hosts) - hosts_named} more"
@@ -80,11 +82,16 @@ def paragraph(problem: Problem, *, folder: Path, label: str = "", hosts_named: i
     return lines
 
 
+def shown_key(key: str) -> str:
+    """A setting's path as it may be shown: who writes `HF_TOKEN=…` as a key has put a secret there."""
+    return mask(key)
+
+
 def place(problem: Problem, *, folder: Path) -> str:
     """Where it is, as `FILE:LINE`, the file relative to a folder where it is below that."""
     if problem.file is None:
         # The key of an override says itself where it is, unless the fault is deeper inside of its value.
-        return problem.source.removesuffix(problem.key).strip() if problem.key else problem.source
+        return mask(problem.source.removesuffix(problem.key).strip() if problem.key else problem.source)
     file = problem.file.absolute()
     shown = file.relative_to(folder) if file.is_relative_to(folder) else file
     return f"{shown}:{problem.line}" if problem.line is not None else str(shown)

@@ -31,13 +31,13 @@ def test_hosts_outside_of_the_limit_are_none(tmp_path: Path) -> None:
     assert strays(tmp_path, "host_vars/h1.yml", "host_vars/h3.yml", "host_vars/h2/", hosts=HOSTS, groups=GROUPS) == []
 
 
-@pytest.mark.parametrize("name", ["labb.yml", "Lab.yml", "pord.yml", "prod2/", "alll.yml", "h1.yml"])
+@pytest.mark.parametrize("name", ["labb.yml", "Lab.yml", "pord.yml", "prod2/", "alll.yml", "h1.yml", "lba.yml"])
 def test_a_group_much_like_one_of_the_inventory_is_a_stray(tmp_path: Path, name: str) -> None:
     assert strays(tmp_path, f"group_vars/{name}", hosts=HOSTS, groups=GROUPS) == [f"group_vars/{name.rstrip('/')}"]
 
 
 def test_groups_of_other_inventories_are_none(tmp_path: Path) -> None:
-    names = ("all.yml", "lab.yml", "prod/", "berlin.yml")
+    names = ("all.yml", "lab.yml", "prod/", "berlin.yml", "lax.yml")
     assert strays(tmp_path, *(f"group_vars/{name}" for name in names), hosts=HOSTS, groups=GROUPS) == []
 
 

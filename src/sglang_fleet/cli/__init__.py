@@ -1,12 +1,15 @@
 """`sglang-fleet`: what can be known about a deployment without connecting to a host."""
 
 import gc
+import os
 import sys
+from contextlib import suppress
 from importlib import import_module
+from typing import NoReturn
 
 import click
 
-from sglang_fleet.cli.common import examples
+from sglang_fleet.cli.common import ERRORS, examples
 
 # Name and module. A command is imported when it is called: `explain` need not wait for what only `lint` reads.
 _COMMANDS = {
@@ -52,7 +55,25 @@ def group() -> None:
 def main() -> None:
     """The program `sglang-fleet`."""
     gc.disable()  # a short process: for a thousand hosts, looking for garbage takes a seventh of its time
-    for stream in (sys.stdout, sys.stderr):
+    if sys.stdout is None:
+        _end("standard output is closed")
+    for stream in filter(None, (sys.stdout, sys.stderr)):
         # A terminal that cannot show a character gets its code, not an error.
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # typing knows only its base class
-    group(prog_name="sglang-fleet")
+        stream.reconfigure(errors="backslashreplace")
+    try:
+        try:
+            group(prog_name="sglang-fleet")
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        # Python would try once more at its end, and say so.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        what = error.filename or "standard output"
+        _end(f"{what} cannot be {'used' if error.filename else 'written'}: {(error.strerror or str(error)).lower()}")
+
+
+def _end(why: str) -> NoReturn:
+    if sys.stderr is not None:
+        with suppress(OSError):
+            click.echo(f"sglang-fleet: {why}", err=True)
+    raise SystemExit(ERRORS)

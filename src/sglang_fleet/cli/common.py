@@ -7,6 +7,7 @@ only warnings, 1 for errors, and 2, which is click's own, for a command line tha
 from __future__ import annotations
 
 import json
+import os
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,12 +81,14 @@ def load_settings(inventory: str | None, *, data: Sequence[str] = ()) -> Setting
         click.UsageError: none was named and there is not exactly one; or an override has no `=`.
     """
     from roles.inventory import InventoryUnusable, read_inventory  # noqa: PLC0415  # pyinfra takes its time
+    from sglang_fleet.masking import mask  # noqa: PLC0415  # --help needs none of it
     from sglang_fleet.spec import load  # noqa: PLC0415  # so does pydantic
 
     for override in data:
         if "=" not in override:
-            raise click.UsageError(f"--data {override}: write it as KEY=VALUE.")
+            raise click.UsageError(f"--data {mask(override)}: write it as KEY=VALUE.")
     named = inventory or _only_inventory()
+    _refuse_what_is_none(named)
     folder = _deployment_folder(named)
     try:
         found = read_inventory(named, folder=folder, data=data)
@@ -101,8 +104,28 @@ def load_settings(inventory: str | None, *, data: Sequence[str] = ()) -> Setting
     return Settings(named, folder, found.hosts, loaded, found.notes)
 
 
+def _refuse_what_is_none(inventory: str) -> None:
+    """Say so where the settings, or a folder, are named in place of an inventory."""
+    path = Path(inventory)
+    if path.is_dir():
+        kind, places = "a folder", [path / "inventory", path, path.parent / "inventory"]
+    elif path.suffix in (".yml", ".yaml") and path.is_file():
+        above = path.absolute().parents[:3]
+        kind, places = "a file of settings", [folder / "inventory" for folder in (*above, Path())]
+    else:
+        return
+    found = next((files for place in places if (files := _inventories(place))), [])
+    there = f"there is {', '.join(found)}" if found else "an inventory is a Python file, such as inventory/prod.py"
+    raise Failed(wrapped(f"{inventory} is {kind}, not an inventory: {there}"))
+
+
+def _inventories(folder: Path) -> list[str]:
+    files = (file for file in folder.glob("*.py") if not file.name.startswith(("_", ".")))
+    return sorted(os.path.relpath(file) for file in files)
+
+
 def _only_inventory() -> str:
-    files = sorted(str(file) for file in Path("inventory").glob("*.py") if not file.name.startswith(("_", ".")))
+    files = _inventories(Path("inventory"))
     if len(files) == 1:
         return files[0]
     if files:
@@ -143,10 +166,12 @@ def show_problems(problems: Iterable[Problem]) -> None:
 
 def problem_json(problem: Problem) -> dict[str, object]:
     """A problem as it stands in `--json`: the file as it was found, the line from 1."""
+    from sglang_fleet.problems import shown_key  # noqa: PLC0415  # nothing to show, nothing to read
+
     return {
         "file": str(problem.file) if problem.file else None,
         "line": problem.line,
-        "key": problem.key,
+        "key": shown_key(problem.key),
         "message": problem.message,
         "fix": problem.fix,
         "hosts": list(problem.hosts),

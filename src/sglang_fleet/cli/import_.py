@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import sys
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from sglang_fleet.cli.common import Failed, examples, json_option, write_json
+from sglang_fleet.cli.common import Failed, examples, json_option, wrapped, write_json
 
 if TYPE_CHECKING:
-    from sglang_fleet.importing import Imported
+    from sglang_fleet.importing import Imported, Note
 
 _LARGEST = 4 * 2**20
+_WIDTH = 80
 
 
 @click.command(
     "import",
     epilog=examples(
-        "sglang-fleet import /etc/systemd/system/k26.service --output all.yml",
+        "sglang-fleet import sglang-k26.service --output group_vars/all.yml",
         "ssh gpu-1 systemctl cat k26 | sglang-fleet import - --name k26",
         "sglang-fleet import compose.yml --sglang-version 0.5.23",
     ),
@@ -31,7 +34,11 @@ _LARGEST = 4 * 2**20
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="A folder that stands for / of the host: where the files lie that the unit names.",
 )
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the settings to a new file.")
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the settings to a new file, or in place of init's untouched example.",
+)
 @json_option
 def command(
     *, unit: str, name: str | None, version: str | None, root: Path | None, output: Path | None, as_json: bool
@@ -42,16 +49,18 @@ def command(
 
     UNIT is a systemd unit, a launch script or a compose file; `-` reads standard input. Nothing is run. What cannot
     be carried over is named at the top of the YAML and on standard error, and no secret is written anywhere.
+    Use --output and not a redirection, which empties the file also when nothing can be imported.
     """
     found = _imported(unit, name=name, version=version, root=root)
     source = "standard input" if unit == "-" else unit
-    for note in found.notes:
-        click.echo(f"{source}:{note.line}: {note.text}", err=True)
+    if as_json or output is not None or not _is_terminal():  # there the YAML says them already
+        for note in found.notes:
+            click.echo(_shown(note, source), err=True)
     if output is not None:
-        _write_new(output, found.yaml)
+        _write(output, found.yaml)
     if as_json:
         write_json(
-            {"settings": found.settings, "notes": [{"line": note.line, "text": note.text} for note in found.notes]}
+            {"settings": found.settings, "notes": [{"line": note.line, "text": note.whole} for note in found.notes]}
         )
     elif output is None:
         click.echo(found.yaml, nl=False)
@@ -90,12 +99,49 @@ def _text(unit: str) -> str:
     return text
 
 
-def _write_new(output: Path, text: str) -> None:
+def _shown(note: Note, source: str) -> str:
+    """A note for whoever reads it on a terminal; for others each is one line."""
+    place = f"{source}:{note.line}: "
+    if not _is_read_by_a_person():
+        return place + note.whole
+    text = textwrap.fill(
+        place + note.text, _WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
+    return f"{text}\n    {note.command}" if note.command else text
+
+
+def _is_read_by_a_person() -> bool:
+    return sys.stderr.isatty()
+
+
+def _is_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+def _write(output: Path, text: str) -> None:
+    """Write a new file. Nobody misses the example that `init` wrote, so that one is replaced."""
+    replaces = _is_example(output)
     try:
-        with output.open("x", encoding="utf-8") as stream:
+        with output.open("w" if replaces else "x", encoding="utf-8") as stream:
             stream.write(text)
     except FileExistsError:
-        raise Failed(f"{output} is there already: nothing was written") from None
+        raise Failed(
+            wrapped(
+                f"{output} is there already, and is not the example that init writes: nothing was written. Move it "
+                "away first, or write to a new file, such as --output imported.yml, and take its services over."
+            )
+        ) from None
+    except FileNotFoundError:
+        raise Failed(f"{output}: there is no folder {output.parent}. `sglang-fleet init DIR` makes one.") from None
     except OSError as error:
         raise Failed(f"{output}: cannot be written: {(error.strerror or str(error)).lower()}") from None
-    click.echo(f"wrote {output}", err=True)
+    click.echo(f"wrote {output}" + (" in place of init's example" if replaces else ""), err=True)
+
+
+def _is_example(output: Path) -> bool:
+    from sglang_fleet.starting import SETTINGS, starting_files  # noqa: PLC0415 - only for a file
+
+    try:
+        return output.read_text(encoding="utf-8") == starting_files([])[SETTINGS]
+    except (OSError, UnicodeDecodeError):
+        return False

@@ -35,7 +35,7 @@ _NEXT = (
     "--host",
     "hosts",
     multiple=True,
-    metavar="[USER@]NAME",
+    metavar="[USER@]NAME[:PORT]",
     help="A host, in the order of the rollout; repeatable. A USER other than root uses sudo.",
 )
 @json_option

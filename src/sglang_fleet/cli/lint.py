@@ -114,7 +114,7 @@ def command(  # noqa: PLR0913  # one for each option
 
     Ends with 1 when there are errors that are not waived, else with 0.
     """
-    from sglang_fleet.cli import lint_text  # noqa: PLC0415  # --help need not wait for the rules
+    from sglang_fleet.cli import lint_fixes, lint_text  # noqa: PLC0415  # --help need not wait for the rules
 
     if unsafe_fixes and not (fix or diff):
         raise click.UsageError("--unsafe-fixes goes with --fix or --diff.")
@@ -123,15 +123,17 @@ def command(  # noqa: PLR0913  # one for each option
     for note in settings.notes:
         warn(note)
     made = _fixes(findings, settings, unsafe=unsafe_fixes) if fix or diff else None
-    report = lint_text.Report(settings.folder, len(settings.hosts), findings, waived, fix=fix)
+    report = lint_text.Report(settings.folder, len(settings.hosts), findings, waived, fix=fix, unsafe=unsafe_fixes)
     if made is not None and diff:
-        report.diff = lint_text.diffs(made, folder=settings.folder)
+        report.diff = lint_fixes.diffs(made, folder=settings.folder)
     if made is not None and fix:
-        report.fixed, report.refused = _written(made)
+        _write(made)
+        report.fixed, report.refused = lint_fixes.done(made), made.refused
         report.shared = _other_inventories(settings) if report.fixed else ()
-        report.findings = _judged(inventory, data, selection)[1]
+        settings, report.findings = _judged(inventory, data, selection)
     elif made is not None:
         report.would_fix, report.refused = made.fixed, made.refused
+    report.fixable = lint_fixes.fixable(report.findings, settings.loaded)
     if as_json:
         write_json(report.as_json())
     else:
@@ -141,10 +143,16 @@ def command(  # noqa: PLR0913  # one for each option
 
 def _judged(inventory: str | None, data: Sequence[str], selection: Selection) -> tuple[Settings, list[Finding]]:
     """The settings, and the findings to show, waived ones among them."""
-    from sglang_fleet.lint.run import lint  # noqa: PLC0415  # --help need not wait for the rules
+    from sglang_fleet.addresses import lock_reader  # noqa: PLC0415  # --help need not wait for the rules
+    from sglang_fleet.lint.run import lint  # noqa: PLC0415  # as above
 
     settings = load_settings(inventory, data=data)
-    found = lint(settings.loaded, model=_local_model(), complete=_complete(settings, overridden=bool(data)))
+    found = lint(
+        settings.loaded,
+        model=_local_model(),
+        complete=_complete(settings, overridden=bool(data)),
+        lock=lock_reader(settings.folder),
+    )
     return settings, [finding for finding in found if selection.takes(finding)]
 
 
@@ -185,15 +193,13 @@ def _fixes(findings: Sequence[Finding], settings: Settings, *, unsafe: bool) -> 
     return fixes(findings, settings.loaded, unsafe=unsafe)
 
 
-def _written(made: Fixes) -> tuple[tuple[Finding, ...], tuple[tuple[Finding, str], ...]]:
-    """Write the files; what was fixed, and what was not and why."""
-    from sglang_fleet.lint.writing import ChangedMeanwhileError, write  # noqa: PLC0415  # as above
+def _write(made: Fixes) -> None:
+    """Write the files, all or none."""
+    from sglang_fleet.lint.writing import NotWrittenError, write  # noqa: PLC0415  # as above
 
-    for file, change in made.changes.items():
-        try:
-            write(file, change)
-        except ChangedMeanwhileError:
-            raise Failed(f"{file} has changed meanwhile: run again.") from None
-        except OSError as error:
-            raise Failed(f"{file} cannot be written: {(error.strerror or str(error)).lower()}.") from None
-    return made.fixed, made.refused
+    try:
+        write(made.changes)
+    except NotWrittenError as error:
+        if not error.why:
+            raise Failed(f"{error.file} has changed meanwhile, and nothing was written: run again.") from None
+        raise Failed(f"{error.file} cannot be written, and nothing was: {error.why}.") from None

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import click
 
 from sglang_fleet.cli.common import problem_json, warn
 from sglang_fleet.cli.common import wrapped as in_columns
-from sglang_fleet.lint.fixing import can_be_fixed
+from sglang_fleet.cli.lint_fixes import SAFE, UNSAFE, Done, Fixable, what_is_written
 from sglang_fleet.lint.run import SEVERITIES
-from sglang_fleet.lint.writing import diff
-from sglang_fleet.problems import paragraph, place, wrapped
+from sglang_fleet.problems import Problem, paragraph, place, shown_key, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from sglang_fleet.lint.fixing import Fixes
     from sglang_fleet.lint.run import Finding
 
 _HOSTS_NAMED = 3
+_HOSTS_BY_NAME = 2  # so many are named even when they are all there are
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
@@ -37,7 +36,9 @@ class Report:
         waived: whether to show these, too.
         diff: what --fix would change, or has changed; None: not asked for.
         fix: whether the files were changed.
-        fixed: findings that --fix has put right.
+        unsafe: whether with edits that are not safe.
+        fixable: the findings that can be put right.
+        fixed: what --fix has put right.
         would_fix: those that it would.
         refused: those that it could not, and why.
         shared: other inventories whose hosts read the changed files.
@@ -49,7 +50,9 @@ class Report:
     waived: bool
     diff: str | None = None
     fix: bool = False
-    fixed: Sequence[Finding] = ()
+    unsafe: bool = False
+    fixable: Fixable = field(default_factory=Fixable)
+    fixed: Sequence[Done] = ()
     would_fix: Sequence[Finding] = ()
     refused: Sequence[tuple[Finding, str]] = ()
     shared: Sequence[Path] = ()
@@ -62,7 +65,7 @@ class Report:
     def show(self) -> None:
         """Print it: a diff alone can be read by itself, so all else is on standard error then."""
         only_diff = self.diff is not None and not self.fix
-        for line in (self.diff or "").splitlines():
+        for line in self.diff.split("\n") if self.diff else []:
             _echo(_coloured(line))
         for line in self._changes():
             _echo(line, err=only_diff)
@@ -75,11 +78,19 @@ class Report:
         _echo(in_columns(self.summary()), err=only_diff)
 
     def _changes(self) -> Iterator[str]:
-        for finding in self.fixed:
-            yield f"fixed  {place(finding.problem, folder=self.folder)}  {finding.rule}  {finding.problem.key}"
+        for done in self.fixed:
+            yield f"fixed  {self._head(done.finding)}  {shown_key(done.finding.problem.key)}"
+            for comment in done.comments.removed:
+                yield from wrapped(f"took its comment along: {comment}")
+            for file, line, comment in done.comments.left:
+                where = place(Problem(file, line, "", ""), folder=self.folder)
+                yield from wrapped(f"the comment above it is still there, at {where}: {comment}")
         for finding, why in self.refused:
-            yield f"not fixed  {place(finding.problem, folder=self.folder)}  {finding.rule}"
-            yield from wrapped(f"{finding.problem.key} {why}")
+            yield f"not fixed  {self._head(finding)}"
+            yield from wrapped(f"{shown_key(finding.problem.key)} {why}")
+
+    def _head(self, finding: Finding) -> str:
+        return f"{place(finding.problem, folder=self.folder)}  {finding.rule}"
 
     def summary(self) -> str:
         """One line that counts."""
@@ -90,22 +101,26 @@ class Report:
         waived = sum(bool(finding.waived) for finding in self.findings)
         if waived:
             said.append(f"{waived} waived")
+        safe, unsafe = len(self.fixable.safe), len(self.fixable.unsafe)
         if self.diff is not None and not self.fix:
-            return "; ".join([*said, f"--fix would put {len(self.would_fix) or 'none'} of these right"])
-        refused = {(finding.rule, finding.problem.key) for finding, _ in self.refused}
-        left = [finding for finding in self._open() if (finding.rule, finding.problem.key) not in refused]
-        safe = sum(can_be_fixed(finding) for finding in left)
-        more = sum(can_be_fixed(finding, unsafe=True) for finding in left) - safe
+            said.append(f"{self._option} would put {len(self.would_fix) or 'none'} of these right")
+            if unsafe and not self.unsafe:
+                said.append(f"--diff --unsafe-fixes would show {unsafe}{' more' if safe else ''}")
+            return "; ".join(said)
         if safe:
-            said.append(f"{safe} can be fixed with --fix")
-        if more:
-            said.append(f"{more} {'more ' if safe else 'can be fixed '}with --fix --unsafe-fixes")
+            said.append(f"{safe} can be fixed with {SAFE}")
+        if unsafe:
+            said.append(f"{unsafe} {'more ' if safe else 'can be fixed '}with {UNSAFE}")
         return "; ".join(said)
+
+    @property
+    def _option(self) -> str:
+        return UNSAFE if self.unsafe else SAFE
 
     def as_json(self) -> dict[str, object]:
         """For programs; docs/rules.md has the names."""
         result: dict[str, object] = {
-            "findings": [_finding_json(finding) for finding in self._shown()],
+            "findings": [self._finding_json(finding) for finding in self._shown()],
             "summary": {
                 "hosts": self.hosts,
                 **{f"{name}s": sum(finding.severity == name for finding in self._open()) for name in SEVERITIES},
@@ -115,9 +130,9 @@ class Report:
         if self.diff is not None:
             result["diff"] = self.diff
         if self.fix:
-            result["fixed"] = [_finding_json(finding) for finding in self.fixed]
+            result["fixed"] = [self._done_json(done) for done in self.fixed]
         if self.fix or self.diff is not None:
-            result["not_fixed"] = [{**_finding_json(finding), "why": why} for finding, why in self.refused]
+            result["not_fixed"] = [{**self._finding_json(finding), "why": why} for finding, why in self.refused]
         return result
 
     def _shown(self) -> list[Finding]:
@@ -128,33 +143,31 @@ class Report:
 
     def _paragraph(self, finding: Finding) -> list[str]:
         problem = finding.problem
-        if 1 < len(problem.hosts) == self.hosts:
+        if _HOSTS_BY_NAME < len(problem.hosts) == self.hosts:
             problem = replace(problem, hosts=(f"all {self.hosts} hosts",))
-        if problem.fix and can_be_fixed(finding, unsafe=True):
-            problem = replace(problem, fix=f"{problem.fix} [--fix{'' if finding.safe else ' --unsafe-fixes'}]")
         label = f"{finding.severity} {finding.rule}"
         lines = paragraph(problem, folder=self.folder, label=label, hosts_named=_HOSTS_NAMED)
         lines[0] = lines[0].replace(label, click.style(label, fg=_COLOURS[finding.severity], bold=True), 1)
+        if option := self.fixable.option(finding):
+            lines += wrapped(f"{option} {what_is_written(finding)}")
         if finding.waived:
             lines += wrapped(f"waived: {finding.waived}")
         return lines
 
+    def _finding_json(self, finding: Finding) -> dict[str, object]:
+        return {
+            "rule": finding.rule,
+            "severity": finding.severity,
+            **problem_json(finding.problem),
+            "fixable": bool(self.fixable.option(finding)),
+            "safe": finding.safe,
+            "waived": finding.waived or None,
+        }
 
-def diffs(made: Fixes, *, folder: Path) -> str:
-    """The unified diffs of all files that change, without secrets."""
-    names = {file: file.relative_to(folder) if file.is_relative_to(folder) else file for file in made.changes}
-    return "\n".join(diff(str(names[file]), change) for file, change in made.changes.items())
-
-
-def _finding_json(finding: Finding) -> dict[str, object]:
-    return {
-        "rule": finding.rule,
-        "severity": finding.severity,
-        **problem_json(finding.problem),
-        "fixable": can_be_fixed(finding, unsafe=True),
-        "safe": finding.safe,
-        "waived": finding.waived or None,
-    }
+    def _done_json(self, done: Done) -> dict[str, object]:
+        left = [{"file": str(file), "line": line, "text": text} for file, line, text in done.comments.left]
+        found = {**self._finding_json(done.finding), "fixable": True}
+        return {**found, "comments_removed": list(done.comments.removed), "comments_left": left}
 
 
 def _number(count: int, name: str) -> str:

@@ -19,6 +19,7 @@ from sglang_fleet.cli.common import (
     problem_json,
     show_notes,
     show_problems,
+    warn,
     wrapped,
     write_json,
 )
@@ -74,15 +75,30 @@ def _previews(settings: Settings, host: str, service: str | None) -> list[Previe
     deployment = settings.loaded.judged.get(host)
     if deployment is None:
         return []
+    unreadable = [name for name in _written_services(settings, host) if name not in deployment.services]
+    if service in unreadable or (unreadable and not deployment.services):
+        what = service or " and ".join(unreadable)
+        raise Failed(f"{what} cannot be rendered for {host}: see above")
     if service is not None:
         _known(service, deployment.services, what="service", where=host)
     if not deployment.services:
         raise Failed(f"the settings give {host} no service")
+    if unreadable:
+        warn(f"{' and '.join(unreadable)} cannot be rendered: see above")
     return [
         preview(one, deployment=deployment, folder=settings.folder)
         for name, one in deployment.services.items()
         if service in (None, name)
     ]
+
+
+def _written_services(settings: Settings, host: str) -> list[str]:
+    """The services that the settings name for a host, also those that cannot be read."""
+    tree = settings.loaded.trees[host].value
+    services = tree.get("services") if isinstance(tree, dict) else None
+    if services is None or not isinstance(services.value, dict):
+        return []
+    return [name for name, node in services.value.items() if node.value is not None]
 
 
 def _known(name: str, names: Collection[str], *, what: str, where: str) -> None:

@@ -24,7 +24,7 @@ from sglang_fleet.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from sglang_fleet.lint.views import ServiceView
     from sglang_fleet.models import ModelFacts
@@ -61,6 +61,7 @@ class Sized:
         sizing: the sizes; None likewise.
         failure: why there are none; empty when there are.
         problems: what does not fit.
+        refused: what SGLang would refuse of it, by the rules that need to see the model: (rule, key, message).
     """
 
     service: str
@@ -71,6 +72,7 @@ class Sized:
     sizing: Sizing | None = None
     failure: str = ""
     problems: tuple[CannotFit, ...] = ()
+    refused: tuple[tuple[str, str, str], ...] = ()
 
 
 @dataclass(slots=True)
@@ -184,7 +186,24 @@ def _measured(one: Sized, readable: _Models, view: ServiceView, gpu_memory: int 
     sizing = size(
         facts, view.args, weights=weights, gpu_memory=gpu_memory, environment=view.environment, version=view.version
     )
-    return replace(one, folder=folder, facts=facts, sizing=sizing, problems=problems(sizing, view.args))
+    return replace(
+        one,
+        folder=folder,
+        facts=facts,
+        sizing=sizing,
+        problems=problems(sizing, view.args),
+        refused=tuple(_refused(replace(view, model=facts))),
+    )
+
+
+def _refused(view: ServiceView) -> Iterator[tuple[str, str, str]]:
+    """The errors of the rules that look at settings and model; what lint says of the settings alone is its own."""
+    from sglang_fleet.lint.rules import RULES  # noqa: PLC0415  # --help needs none of it
+
+    for rule in RULES:
+        if (rule.subject, rule.needs, rule.severity) == ("service", "model", "error"):
+            for found in rule.check(view):
+                yield rule.id, found.key.rpartition(".")[2], found.message
 
 
 def _merged(found: list[Sized]) -> list[Sized]:
@@ -212,6 +231,7 @@ def _json(one: Sized) -> dict[str, object]:
         "quantization": facts.quantization if facts else None,
         **({} if sizing is None else _sizes(sizing)),
         "problems": [asdict(problem) for problem in one.problems],
+        "refused": [{"rule": rule, "argument": argument, "message": said} for rule, argument, said in one.refused],
     }
 
 

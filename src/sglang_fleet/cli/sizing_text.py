@@ -26,6 +26,8 @@ def shown(one: Sized) -> str:
         lines += ["", *_table(one.sizing), "", *_summary(one.sizing)]
     if one.failure:
         lines += _wrapped(f"not known: {one.failure}")
+    for rule, argument, message in one.refused:
+        lines += _wrapped(f"SGLang refuses this: {argument}: {message} ({rule})", hanging=2)
     for problem in one.problems:
         level = "error" if problem.is_certain else "warning"
         lines += _wrapped(f"{level}: {problem.argument}: {problem.message}; {problem.fix}", hanging=2)

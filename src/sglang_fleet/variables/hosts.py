@@ -91,7 +91,8 @@ def gather(
         trees = [reading.tree for _, reading in stack if reading.tree is not None]
         if len(trees) == len(stack):
             if files not in merged:
-                merged[files] = reduce(merge, [*trees, above], Node({}, _NOWHERE, _NOWHERE))
+                root = Place(files[0]) if files else _NOWHERE  # where to write what is missing
+                merged[files] = reduce(merge, [*trees, above], Node({}, root, root))
             found.trees[host] = merged[files]
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _DEEPEST = 40
 _MOST_NODES = 50_000
 _COLLECTION_TAGS = (None, "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
+_QUOTED = re.compile(r"(['\"]).{4,}?\1")
 # The parser's own sentences are about tokens; these are about what was typed.
 _WORDING = (
     ("'\\t'", "has a tab where YAML wants spaces", "indent with spaces"),
@@ -119,6 +121,7 @@ def _worded(error: YAMLError, *, text: str, file: Path | None, source: str) -> P
     for sign, message, fix in _WORDING:
         if sign in said:
             return Problem(file, line, "", message, fix, source=source)
+    said = _QUOTED.sub("it", said)  # what is quoted may be a part of a value
     return Problem(file, line, "", f"is not valid YAML: {said}" if said else "is not valid YAML", source=source)
 
 
@@ -165,9 +168,7 @@ class _Builder:
             node = self._scalar(event, path=path, key=key)
         else:
             if event.tag not in _COLLECTION_TAGS:
-                raise _UnusableError(
-                    _line(event), f"has a tag, {event.tag!r}, that is not supported", "remove it", path=path
-                )
+                raise _UnusableError(_line(event), "has a tag that is not supported", "remove it", path=path)
             place = self._place(event)
             build = self._mapping if isinstance(event, MappingStartEvent) else self._items
             node = Node(build(path), place, key or place)
@@ -178,10 +179,12 @@ class _Builder:
     def _alias(self, event: Any, *, path: Path_, key: Place | None) -> Node:  # noqa: ANN401
         if event.anchor not in self._anchors:
             fix = "define it first: name: &anchor value"
-            raise _UnusableError(_line(event), f"uses the alias '*{event.anchor}' before its anchor", fix, path=path)
+            # The name is not repeated: it may be a password that begins with a star.
+            fix = f"put the value in quotes if it is no alias; else {fix}"
+            raise _UnusableError(_line(event), "uses an alias before its anchor", fix, path=path)
         known = self._anchors[event.anchor]
         if known is None:
-            raise _UnusableError(_line(event), f"uses the alias '*{event.anchor}' inside of itself", path=path)
+            raise _UnusableError(_line(event), "uses an alias inside of its own anchor", path=path)
         node, count = known
         self._count += count
         if self._count > _MOST_NODES:
@@ -197,9 +200,7 @@ class _Builder:
             else:
                 value = scalars.plain(event.value) if event.implicit[0] else event.value
         except ValueError as error:
-            raise _UnusableError(
-                place.line, f"has a value that cannot be read: {error}", "remove the tag", path=path
-            ) from None
+            raise _UnusableError(place.line, f"has a value {error}", "remove the tag", path=path) from None
         written = event.value if type(value) in (int, float) else None
         # The parser finds "no value" only at the next token, which may stand lines below.
         return Node(value, key if value is None and key else place, key or place, written)

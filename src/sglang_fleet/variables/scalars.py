@@ -50,16 +50,17 @@ def tagged(text: str, tag: str) -> Scalar:
     """The value of a word with one of the core tags, such as `!!str 13`.
 
     Raises:
-        ValueError: the tag is none of the core schema's, or the word is no such value.
+        ValueError: the tag is none of the core schema's, or the word is no such value. The word is not in its text,
+            as the end of a sentence about it: it may be a secret.
     """
     wanted = type_of_tag.get(tag)
     if wanted is None:
-        raise ValueError(f"the tag {tag!r} is not supported")
+        raise ValueError("with a tag that is not supported")
     if wanted == "str":
         return text
     value = plain(text)
     if wanted == "float" and type(value) is int:
         return float(value)
     if type(value).__name__.replace("NoneType", "null") != wanted:
-        raise ValueError(f"{text!r} is no {wanted}")
+        raise ValueError(f"that is no {wanted}, as its tag says")
     return value

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ENDINGS = (".yml", ".yaml")
-# One wrong, missing or swapped letter in a name of four; `lab` and `berlin` stay strangers.
+# One wrong, missing or swapped letter in a name of four; `lab` and `berlin` stay strangers. In a shorter name only
+# swapped ones are told from another name: `k62` is meant as `k26`, and `k27` may be another inventory's.
 _ALIKE = 0.75
 
 
@@ -46,13 +47,19 @@ def strays(
         known = {"all", *groups}
         alike = [name.lower() for name in (*known, *(hosts or ()))]
         for name, paths in folders["group_vars"].items():
-            if name not in known and difflib.get_close_matches(name.lower(), alike, n=1, cutoff=_ALIKE):
+            if name not in known and _is_like(name.lower(), alike):
                 found += _settings(paths)
     if hosts is not None:
         for name, paths in folders["host_vars"].items():
             if name not in hosts:
                 found += _settings(paths)
     return tuple(found)
+
+
+def _is_like(name: str, known: Collection[str]) -> bool:
+    if any(sorted(name) == sorted(other) for other in known):
+        return True
+    return bool(difflib.get_close_matches(name, known, n=1, cutoff=_ALIKE))
 
 
 def _settings(paths: list[Path]) -> list[Path]:

@@ -1,6 +1,7 @@
 """What all commands share: which inventory, which folder, and how an operator's mistakes are said."""
 
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -161,3 +162,46 @@ def test_exit_statuses_are_what_scripts_expect(run: Run, deployment: Path) -> No
     assert run("render", "inventory/prod.py", "nobody").exit_code == common.ERRORS == 1
     assert run("render").exit_code == 2
     assert run("no-such-command").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("named", "what"),
+    [
+        ("group_vars/all.yml", "a file of settings"),
+        ("inventory", "a folder"),
+        (".", "a folder"),
+        ("group_vars", "a folder"),
+    ],
+)
+def test_what_is_no_inventory_is_named_with_those_there_are(run: Run, deployment: Path, named: str, what: str) -> None:
+    assert deployment.exists()
+    result = run("lint", named)
+    assert result.exit_code == 1
+    said = f"{named} is {what}, not an inventory: there is inventory/prod.py"
+    assert " ".join(result.stderr.split()) == said
+
+
+@pytest.mark.parametrize(
+    "words", [["lint"], ["lint", "--json"], ["explain"], ["--help"], ["sizing", "inventory/prod.py"]]
+)
+def test_an_output_that_cannot_be_written_is_one_line(deployment: Path, words: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*PROGRAM, *words], cwd=deployment, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "sglang-fleet: standard output cannot be written: no space left on device"
+    assert "Traceback" not in done.stderr
+
+
+def test_an_output_that_is_closed_is_one_line(deployment: Path) -> None:
+    command = shlex.join([*PROGRAM, "lint", "--json"])
+    done = subprocess.run(["sh", "-c", f"{command} >&-"], cwd=deployment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "sglang-fleet: standard output is closed\n")
+
+
+def test_a_closed_standard_error_is_no_failure(deployment: Path) -> None:
+    command = shlex.join([*PROGRAM, "explain"])
+    done = subprocess.run(["sh", "-c", f"{command} 2>&-"], cwd=deployment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert done.stdout

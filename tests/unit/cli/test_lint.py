@@ -1,6 +1,7 @@
 """`lint` shows findings, says how grave they are, and puts right what it may."""
 
 import json
+import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -40,8 +41,9 @@ def test_a_finding_says_where_what_why_and_what_to_do(run: Run, settings: Path) 
     first, *rest, last = result.stdout.splitlines()
     place = f"group_vars/all.yml:{line_of(settings)}"
     assert first == f"{place}  warning SGL201  services.k26.args.disable_cuda_graph"
-    assert "(all 2 hosts)" in " ".join(rest)
+    assert "(gpu-1, gpu-2)" in " ".join(rest)
     assert any(line.startswith("    fix: ") for line in rest)
+    assert rest[-1] == "    --fix --unsafe-fixes removes it"
     assert last == "1 warning on 2 hosts; 1 can be fixed with --fix --unsafe-fixes"
 
 
@@ -128,6 +130,7 @@ def test_fix_changes_the_file_and_nothing_else_in_it_and_says_what_is_left(run: 
     assert stat.S_IMODE(settings.stat().st_mode) == 0o640
     assert result.stdout.splitlines() == [
         f"fixed  group_vars/all.yml:{line}  SGL201  services.k26.args.disable_cuda_graph",
+        "    took its comment along: # since capture failed",
         "no findings on 2 hosts",
     ]
 
@@ -138,7 +141,7 @@ def test_diff_shows_the_change_alone_and_makes_none(run: Run, settings: Path) ->
     assert settings.read_text() == before
     assert result.stdout.splitlines()[:2] == ["--- a/group_vars/all.yml", "+++ b/group_vars/all.yml"]
     assert f"-{OFF}" in result.stdout
-    assert result.stderr == "1 warning on 2 hosts; --fix would put 1 of these right\n"
+    assert result.stderr == "1 warning on 2 hosts; --fix --unsafe-fixes would put 1 of these right\n"
 
 
 def test_what_cannot_be_fixed_is_said_with_the_reason(run: Run, settings: Path) -> None:
@@ -221,3 +224,102 @@ def test_help_has_an_example(run: Run) -> None:
     result = run("lint", "--help")
     assert "sglang-fleet lint inventory/prod.py --fix" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_diff_says_what_unsafe_fixes_would_show(run: Run, settings: Path) -> None:
+    assert settings.exists()
+    result = run(*GRAPHS, "--diff")
+    assert result.stdout == ""
+    said = "1 warning on 2 hosts; --fix would put none of these right; --diff --unsafe-fixes would show 1"
+    assert " ".join(result.stderr.split()) == said
+
+
+def test_the_value_that_would_be_written_is_said(run: Run, deployment: Path) -> None:
+    settings = deployment / "group_vars/all.yml"
+    text = re.sub(r"      pp_async_batch_depth: .*\n", "", settings.read_text())
+    settings.write_text(text.replace("environment: {}", "environment: {NCCL_DEBUG: info}"))
+    assert "    --fix --unsafe-fixes writes pp_async_batch_depth: 1\n" in run("lint", "--rule", "SGL121").stdout
+    assert "    --fix writes nccl.debug: info, removes it\n" in run("lint", "--rule", "SGL503").stdout
+
+
+def test_only_what_really_can_be_fixed_is_counted_and_marked(run: Run, settings: Path) -> None:
+    """Of two services, one shares its arguments by an alias."""
+    text = settings.read_text().replace("    args: #", "    gpus: [0]\n    args: &shared #")
+    other = "  k27:\n    gpus: [1]\n    unit: k27.service\n    args: {<<: *shared, port: 30002}\n\nrollout:"
+    settings.write_text(text.replace("\nrollout:", other).replace("api_key: {env: K26_API_KEY}", ""))
+    shown = run(*GRAPHS)
+    assert "disable_cuda_graph" in shown.stdout
+    assert "--fix" not in shown.stdout
+    finding, *_ = json.loads(run(*GRAPHS, "--json").stdout)["findings"]
+    assert finding["fixable"] is False
+    assert "--diff --unsafe-fixes would" not in run(*GRAPHS, "--diff").stderr
+
+
+def test_a_refused_finding_does_not_hide_another_of_the_same_key(run: Run, settings: Path) -> None:
+    own = settings.parents[1] / "host_vars/gpu-2.yml"
+    own.write_text("services: {k26: {args: {<<: {disable_cuda_graph: true}}}}\n")
+    settings.write_text(settings.read_text().replace(OFF, ""))
+    (settings.parents[1] / "host_vars/gpu-1.yml").write_text(f"services:\n  k26:\n    args:\n{OFF}")
+    last = run(*GRAPHS).stdout.splitlines()[-1]
+    assert last == "2 warnings on 2 hosts; 1 can be fixed with --fix --unsafe-fixes"
+
+
+def test_comments_around_what_is_removed_are_named_without_their_secrets(run: Run, settings: Path) -> None:
+    above = "      # capture failed, see HF_TOKEN=hf_secret\n      # and the ticket\n"
+    settings.write_text(settings.read_text().replace(OFF, above + OFF.replace("since", "api_key=sk-live since")))
+    result = run("lint", "--rule", "SGL201", "--fix", "--unsafe-fixes")
+    assert "hf_secret" not in result.output
+    assert "sk-live" not in result.output
+    said = " ".join(result.stdout.split())
+    line = settings.read_text().splitlines().index("      # capture failed, see HF_TOKEN=hf_secret") + 1
+    assert "took its comment along: # api_key=•••" in said
+    assert f"the comment above it is still there, at group_vars/all.yml:{line}: # capture failed" in said
+
+
+def test_comments_are_in_json_too(run: Run, settings: Path) -> None:
+    settings.write_text(settings.read_text().replace(OFF, f"      # above\n{OFF}"))
+    (fixed,) = json.loads(run(*GRAPHS, "--fix", "--unsafe-fixes", "--json").stdout)["fixed"]
+    assert fixed["comments_removed"] == ["# since capture failed"]
+    (left,) = fixed["comments_left"]
+    assert left["text"] == "# above"
+    assert settings.read_text().splitlines()[left["line"] - 1] == "      # above"
+
+
+def test_a_comment_moves_with_its_setting(run: Run, deployment: Path) -> None:
+    settings = deployment / "group_vars/all.yml"
+    text = settings.read_text().replace("environment: {}", "environment:\n      NCCL_DEBUG: INFO # to see rings")
+    settings.write_text(text)
+    result = run("lint", "--rule", "SGL503", "--fix")
+    assert "took its comment" not in result.stdout
+    assert settings.read_text().count("# to see rings") == 1
+    above, below = settings.read_text().split("# to see rings")[1].strip().splitlines()[0], above_of(settings)
+    assert "debug: INFO" in above + below
+    assert json.loads(run("lint", "--json").stdout)["summary"]["errors"] == 0
+
+
+def above_of(settings: Path) -> str:
+    """The line of the comment that moved."""
+    return next(line for line in settings.read_text().splitlines() if "# to see rings" in line)
+
+
+def test_a_stray_file_is_named_once(run: Run, deployment: Path) -> None:
+    (deployment / "host_vars/gpu-9.yml").write_text("rollout: {}\n")
+    (deployment / "group_vars/k62.yml").write_text("rollout: {}\n")
+    result = run("lint")
+    assert result.output.count("gpu-9.yml") == 1
+    assert result.output.count("k62.yml") == 1
+
+
+def test_a_waiver_at_the_wrong_line_is_sent_to_the_right_one(run: Run, settings: Path) -> None:
+    settings.write_text("# waive SGL201: capture fails\n\n" + settings.read_text())
+    said = " ".join(run("lint", "--rule", "SGL006").stdout.split())
+    assert f"fix: SGL201 is found at line {line_of(settings)}: put it there" in said
+
+
+def test_a_secret_is_never_shown_whatever_is_wrong_with_it(run: Run, settings: Path) -> None:
+    for words in ("extra_args: --api-key sk-live-1", "environment: HF_TOKEN=sk-live-1", "secrets: sk-live-1"):
+        name = words.partition(":")[0]
+        text = re.sub(rf"(?m)^    {name}:.*\n", "", settings.read_text())
+        (settings.parent / "all.yml").write_text(text.replace("    nccl:", f"    {words}\n    nccl:"))
+        for option in ([], ["--json"], ["--diff"], ["--fix", "--unsafe-fixes", "--diff"]):
+            assert "sk-live-1" not in run("lint", *option).output

@@ -188,3 +188,23 @@ def test_a_lock_file_that_is_not_there_leaves_the_venv_open(run: Run, deployment
 def test_problems_of_other_hosts_do_not_matter(run: Run, deployment: Path) -> None:
     (deployment / "host_vars/gpu-2.yml").write_text("services:\n  k26:\n    args: {prot: 1}\n")
     assert run("render", "inventory/prod.py", "gpu-1").exit_code == 0
+
+
+def test_a_service_that_cannot_be_read_is_not_said_to_be_missing(run: Run, deployment: Path) -> None:
+    settings = deployment / "group_vars/all.yml"
+    settings.write_text(settings.read_text().replace("    environment: {}\n", "    extra_args: --api-key sk-X\n"))
+    for words in ([], ["k26"]):
+        result = run("render", "inventory/prod.py", "gpu-1", *words)
+        assert result.exit_code == 1
+        assert "k26 cannot be rendered for gpu-1: see above" in result.stderr
+        assert "no service" not in result.output
+        assert "sk-X" not in result.output
+
+
+def test_one_that_can_be_read_is_rendered_and_the_other_named(run: Run, deployment: Path) -> None:
+    settings = deployment / "group_vars/all.yml"
+    settings.write_text(settings.read_text().replace("  k26:\n", "  bad: {args: 1}\n  k26:\n"))
+    result = run("render", "inventory/prod.py", "gpu-1")
+    assert result.exit_code == 1
+    assert "note: bad cannot be rendered: see above" in result.stderr
+    assert "# k26 on gpu-1" in result.stdout

@@ -116,6 +116,24 @@ def test_what_cannot_fit_is_an_error_where_the_index_says_so(run: Run, models: P
     assert result.exit_code == 1
 
 
+@pytest.mark.usefixtures("deployment", "models")
+def test_what_is_only_estimated_not_to_fit_is_a_warning(run: Run) -> None:
+    result = run("sizing", "inventory/prod.py", "--models", "models", "--gpu-memory", "24GiB")
+    assert "warning: mem_fraction_static: weights take 75.3 GiB of a GPU" in result.stdout
+    assert result.exit_code == 0
+
+
+def test_what_sglang_would_refuse_of_the_model_is_named_with_its_rule(run: Run, deployment: Path, models: Path) -> None:
+    settings = deployment / "group_vars/all.yml"
+    settings.write_text(settings.read_text().replace("tp_size: 1", "tp_size: 3"))
+    result = run("sizing", "inventory/prod.py", "--models", str(models), "--gpu-memory", "96GiB")
+    said = " ".join(result.stdout.split())
+    assert "SGLang refuses this: tp_size: has 3 GPUs share 64 attention heads, which do not divide (SGL111)" in said
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    (found,) = json.loads(run("sizing", "inventory/prod.py", "--models", str(models), "--json").stdout)["services"]
+    assert [refused["rule"] for refused in found["refused"]] == ["SGL111"]
+
+
 @pytest.mark.usefixtures("models")
 def test_settings_that_are_wrong_are_shown_and_the_rest_is_sized(run: Run, deployment: Path) -> None:
     (deployment / "host_vars").mkdir(exist_ok=True)
