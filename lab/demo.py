@@ -52,7 +52,6 @@ def judge_hand_written_unit() -> None:
         shutil.copyfile(STORY / UNIT, unit)
         (Path(folder) / "fleet").mkdir()
         sglang_fleet("init", "fleet", "--host", "h1", folder=folder, show=False)
-        Path(folder, "fleet/group_vars/all.yml").unlink()
         sglang_fleet("import", f"../{UNIT}", "--output", "group_vars/all.yml", folder=f"{folder}/fleet")
         sglang_fleet("lint", folder=f"{folder}/fleet")
 

@@ -7,7 +7,7 @@ import pytest
 
 from sglang_fleet.lint.run import lint
 from sglang_fleet.spec import Loaded, load
-from sglang_fleet.starting import INVENTORY, SHARED, NoHostName, starting_files
+from sglang_fleet.starting import INVENTORY, LOCKED_RELEASE, SETTINGS, SHARED, NoHostName, starting_files
 
 PROJECT = Path(__file__).parents[2]
 
@@ -30,9 +30,21 @@ def inventory(*hosts: str) -> list[object]:
     return names["k26"]
 
 
-@pytest.mark.parametrize("name", SHARED)
+@pytest.mark.parametrize("name", [name for name in SHARED if name != SETTINGS])
 def test_what_the_project_has_too_is_the_same_file(name: str) -> None:
     assert starting_files([])[name] == (PROJECT / name).read_text()
+
+
+def test_the_example_has_a_depth_that_nobody_reported_wrong_answers_of() -> None:
+    mine, own = starting_files([])[SETTINGS].splitlines(), (PROJECT / SETTINGS).read_text().splitlines()
+    [(new, old)] = [pair for pair in zip(mine, own, strict=True) if pair[0] != pair[1]]
+    assert old.strip().startswith("pp_async_batch_depth: 8 #")
+    assert new.strip().startswith("pp_async_batch_depth: 1 #")
+    assert len(new) <= 120
+
+
+def test_a_name_of_a_release_is_that_of_its_lock_file() -> None:
+    assert f"sglang=={LOCKED_RELEASE}\n" in starting_files([])[f"locks/sglang-{LOCKED_RELEASE}-cu130.in"]
 
 
 def test_an_installed_package_has_every_file() -> None:
@@ -54,15 +66,32 @@ def test_the_example_has_no_problem(loaded: Loaded) -> None:
 
 def test_the_example_is_good_advice(loaded: Loaded) -> None:
     assert [finding for finding in lint(loaded) if finding.severity != "note"] == []
+    assert "SGL122" not in {finding.rule for finding in lint(loaded)}
 
 
 def test_hosts_are_written_in_their_order_and_with_sudo_for_who_is_not_root() -> None:
-    assert inventory("b.example.net", "deploy@a", "root@10.0.0.1", "fd00::1") == [
+    assert inventory("b.example.net", "deploy@a", "root@10.0.0.1", "fd00::1", "gpu_1") == [
         ("b.example.net", {"ssh_user": "root"}),
         ("a", {"ssh_user": "deploy", "_sudo": True}),
         ("10.0.0.1", {"ssh_user": "root"}),
         ("fd00::1", {"ssh_user": "root"}),
+        ("gpu_1", {"ssh_user": "root"}),
     ]
+
+
+def test_a_port_goes_beside_the_host() -> None:
+    assert inventory("root@x:2222", "deploy@gpu-1.example.net:22", "[fd00::1]:2222", "root@[fd00::2]") == [
+        ("x", {"ssh_user": "root", "ssh_port": 2222}),
+        ("gpu-1.example.net", {"ssh_user": "deploy", "ssh_port": 22, "_sudo": True}),
+        ("fd00::1", {"ssh_user": "root", "ssh_port": 2222}),
+        ("fd00::2", {"ssh_user": "root"}),
+    ]
+
+
+@pytest.mark.parametrize("host", ["h:0", "h:65536", "h:99999"])
+def test_a_port_that_is_none(host: str) -> None:
+    with pytest.raises(NoHostName, match="is no port"):
+        starting_files([host])
 
 
 def test_only_the_hosts_of_the_inventory_differ_from_the_example() -> None:
@@ -71,7 +100,28 @@ def test_only_the_hosts_of_the_inventory_differ_from_the_example() -> None:
     assert mine[INVENTORY].startswith(example[INVENTORY].partition("k26 =")[0])
 
 
-@pytest.mark.parametrize("host", ["", " ", "a b", "@local", "a,b", 'x"y', "x\ny", "-a", "a\\", "u ser@h", "é", "a@b@c"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "",
+        " ",
+        "a b",
+        "@local",
+        "a,b",
+        'x"y',
+        "x\ny",
+        "-a",
+        "a\\",
+        "u ser@h",
+        "é",
+        "a@b@c",
+        "h:",
+        "h:x",
+        "[h",
+        "_a",
+        "a:b:c@",
+    ],
+)
 def test_what_is_no_name_of_a_host(host: str) -> None:
     with pytest.raises(NoHostName, match="is no name of a host"):
         starting_files([host])

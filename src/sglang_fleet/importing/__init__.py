@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from sglang_fleet.catalog import catalogue, history, versions
+from sglang_fleet.catalog import catalogue, nearest
 from sglang_fleet.importing import compose, unit
-from sglang_fleet.importing.basis import Files, Launch, Note, Notes, Surroundings, UnreadableError
+from sglang_fleet.importing.basis import UNKNOWN, Files, Launch, Note, Notes, Surroundings, UnreadableError
 from sglang_fleet.importing.commands import Finder
-from sglang_fleet.importing.groups import fitting_version, groups
-from sglang_fleet.importing.releases import frame
-from sglang_fleet.importing.secrets import Secrets, hidden
+from sglang_fleet.importing.hiding import hidden, hidden_note, secret_values, without_secrets
+from sglang_fleet.importing.releases import chosen, frame, lock_command
+from sglang_fleet.importing.secrets import Secrets
 from sglang_fleet.importing.service import is_name, name_of, service
 from sglang_fleet.importing.shell import Runner, State
 from sglang_fleet.importing.yaml_text import document
@@ -30,6 +30,7 @@ class NameUnusable(ValueError):  # noqa: N818 - it reads as what is wrong
     """The name that was asked for is no name of a service."""
 
 
+_PROGRAMS = re.compile(r"/(?:usr/)?s?bin/")  # where scripts of operators do not lie
 _TELLING = 3  # a shorter text may stand in a word by chance
 
 
@@ -71,27 +72,32 @@ def import_text(
         )
     notes = Notes()
     file_name = PurePath(source).name or _named_inside(text)
-    launches = _launches(text.removeprefix("\ufeff").replace("\r\n", "\n"), file_name, files or Files(), notes)
-    chosen = version or fitting_version(launches)
-    known = catalogue(chosen)
-    if version is None and chosen != versions()[-1]:
-        _say_version(launches, chosen, notes)
+    finder = Finder(notes)
+    launches = _launches(text.removeprefix("\ufeff").replace("\r\n", "\n"), file_name, files or Files(), finder)
+    release = chosen(launches, finder.installed, version, notes)
+    known = catalogue(release) if version else nearest(release)
+    values = set().union(*(secret_values(launch, known) for launch in launches))
+    values |= {value for value in finder.secrets if UNKNOWN not in value}
     services: dict[str, Any] = {}
-    values: set[str] = set()
     for index, launch in enumerate(launches):
-        wanted = name if name and index == 0 else name_of(launch, stem=PurePath(file_name).stem)
+        wanted = name if name and index == 0 else name_of(launch, stem=PurePath(file_name).stem, secrets=values)
         key = _free(wanted, services)
-        secrets = Secrets(service=key, notes=notes)
+        secrets = Secrets(service=key, notes=notes, exposed=launch.exposed)
         services[key] = service(launch, known, name=key, secrets=secrets, notes=notes)
+        secrets.close(launch.line)
         values |= secrets.values
-    around = frame(chosen)
+    for key, launch in zip(services, launches, strict=True):
+        services[key] = without_secrets(services[key], launch, values, notes=notes)
+    around = frame(release)
+    if command := lock_command(release):
+        notes.add(launches[0].line, f"{around.lock} has to be made, once:", command=command)
     settings = {
         "cuda": around.cuda,
-        "sglang": {"version": chosen, "requirements": around.lock},
+        "sglang": {"version": release, "requirements": around.lock},
         "services": services,
     }
-    shown = tuple(Note(note.line, hidden(note.text, values)) for note in notes.all())
-    yaml = document(settings, notes=shown, source=file_name or "standard input", beside=_beside(services, chosen))
+    shown = tuple(Note(note.line, hidden_note(note.text, values), note.command) for note in notes.all())
+    yaml = document(settings, notes=shown, source=file_name or "standard input", beside=_beside(services))
     return Imported(settings, shown, yaml)
 
 
@@ -101,8 +107,8 @@ def _named_inside(text: str) -> str:
     return found[1] if found else ""
 
 
-def _launches(text: str, file_name: str, files: Files, notes: Notes) -> list[Launch]:
-    finder = Finder(notes)
+def _launches(text: str, file_name: str, files: Files, finder: Finder) -> list[Launch]:
+    notes = finder.notes
     if unit.is_unit(text):
         found = unit.read(
             text, unit=file_name if file_name.endswith(".service") else "", files=files, notes=notes, finder=finder
@@ -139,13 +145,18 @@ def _different(launches: list[Launch], notes: Notes) -> list[Launch]:
 
 def _nothing(finder: Finder, what: str) -> UnreadableError:
     """What was found instead of SGLang."""
+    if finder.engines:
+        names = " and ".join(dict.fromkeys(name for name, _ in finder.engines))
+        return UnreadableError(finder.engines[0][1], f"this starts {names}, not SGLang")
     if not finder.seen:
         return UnreadableError(
             1, "expected a start of SGLang (python3 -m sglang.launch_server, or sglang serve), found none"
         )
     program, line = finder.seen[0]
+    program = hidden(program, finder.secrets)
     shown = mask(program) if re.fullmatch(r"[\w@%+./~${}-]{1,120}", program) else "another program"
-    fix = "; import that file itself, or name the folder that holds it with --root" if "/" in program else ""
+    is_script = "/" in program and not _PROGRAMS.match(program)
+    fix = "; import that file itself, or name the folder that holds it with --root" if is_script else ""
     return UnreadableError(line, f"expected a start of SGLang, found that {what} {shown}{fix}")
 
 
@@ -163,17 +174,6 @@ def _comes_from(word: str, default: str) -> bool:
     return word == default or (len(default) > _TELLING and default in word)
 
 
-def _say_version(launches: list[Launch], chosen: str, notes: Notes) -> None:
-    """Why another release than the newest was chosen."""
-    newest = catalogue(versions()[-1])
-    for launch in launches:
-        for group in groups(launch.words)[0]:
-            there = history(group.flag)
-            if there and newest.find(group.flag) is None and there[-1] != versions()[-1]:
-                sentence = (newest.check(group.flag, None) or "").replace("`", "")
-                notes.add(group.line, f"{sentence}; read as SGLang {chosen} for that")
-
-
 def _free(wanted: str, taken: dict[str, Any]) -> str:
     key, number = wanted, 1
     while key in taken:
@@ -182,10 +182,8 @@ def _free(wanted: str, taken: dict[str, Any]) -> str:
     return key
 
 
-def _beside(services: dict[str, Any], version: str) -> dict[str, str]:
+def _beside(services: dict[str, Any]) -> dict[str, str]:
     found = {"cuda.version": "in quotes, or it would be a number", "cuda.source": "or wheels, or preinstalled"}
-    if version != versions()[-1]:
-        found["sglang.requirements"] = "to be made: the lock file of this release, with hashes"
     for name, one in services.items():
         if one.get("user") == "root":
             found[f"services.{name}.user"] = (

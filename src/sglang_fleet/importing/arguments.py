@@ -12,8 +12,8 @@ from sglang_fleet.catalog import Argument, Catalogue, catalogue
 from sglang_fleet.catalog.commandline import Given, read
 from sglang_fleet.importing.basis import UNKNOWN, Launch, Notes, plain
 from sglang_fleet.importing.groups import Group, argument_of, groups, last_release
-from sglang_fleet.importing.secrets import Secrets, holds_secret
-from sglang_fleet.masking import is_sensitive
+from sglang_fleet.importing.secrets import Secrets, holds_login, holds_secret
+from sglang_fleet.masking import MASK, is_sensitive, mask
 from sglang_fleet.spec.arguments import SECRETS, Arguments
 
 if TYPE_CHECKING:
@@ -61,6 +61,8 @@ def _add(found: Settings, group: Group, known: Catalogue, *, secrets: Secrets, n
         return
     group = _without_unknown_words(group, argument, notes)
     is_text = argument.kind in ("str", "json")
+    if is_text and not is_sensitive(name) and name not in SECRETS and any(map(holds_login, group.values)):
+        group = _without_login(group, secrets, notes)
     if name in SECRETS or (is_text and (is_sensitive(name) or any(holds_secret(value) for value in group.values))):
         secrets.add(name, " ".join(group.values), line=group.line, flag=argument.flag)
         return
@@ -70,6 +72,14 @@ def _add(found: Settings, group: Group, known: Catalogue, *, secrets: Secrets, n
     if name in found.args:
         notes.add(group.line, f"{argument.flag} stands there twice; the last one counts, as for SGLang")
     found.args[name] = _value(group, argument, name, known, notes)
+
+
+def _without_login(group: Group, secrets: Secrets, notes: Notes) -> Group:
+    """The option with the login in its address hidden: what is left says which one it was."""
+    for value in group.values:
+        secrets.drop(value)
+    notes.add(group.line, f"{group.flag} holds a login, which is {MASK} now: write the address without it")
+    return Group(group.flag, tuple(mask(value) for value in group.values), group.line)
 
 
 def _without_unknown_words(group: Group, argument: Argument, notes: Notes) -> Group:
@@ -119,6 +129,10 @@ def _key(flag: str) -> str:
 def _value(group: Group, argument: Argument, name: str, known: Catalogue, notes: Notes) -> object:
     """The value of a key: one that renders to the author's own words where there is such a one."""
     given = _given(group, argument, known)
+    if not group.values and argument.nargs not in ("*", "?") and argument.kind not in ("flag", "switch"):
+        # Nothing that loads would start; an empty value is one that lint points at.
+        notes.add(group.line, f"{argument.flag} has no value, and SGLang refuses to start: write it")
+        return ""
     if given is None:
         # An unknown value is said already.
         for problem in _problems(group, known) if all(map(_is_plain, group.values)) else ():

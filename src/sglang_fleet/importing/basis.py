@@ -42,10 +42,22 @@ def unknown(written: str) -> str:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Note:
-    """What could not be carried over, or not as it was, and where it stands."""
+    """What could not be carried over, or not as it was, and where it stands.
+
+    Attributes:
+        line: the line of the source.
+        text: what is said about it; it ends with a colon where a command follows.
+        command: what to type, on one line; empty where there is nothing to type.
+    """
 
     line: int
     text: str
+    command: str = ""
+
+    @property
+    def whole(self) -> str:
+        """The text and the command."""
+        return f"{self.text} {self.command}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +105,9 @@ class Surroundings:
         container: whether it runs in one.
         reads: the files beside the source.
         ports: what `-p` says, with its line.
+        image: the container's image, and its line.
+        name: the container's name.
+        secrets: values of variables with telling names, also of those that the command does not get.
         trial: whether a branch is only looked into: no start in it counts.
     """
 
@@ -107,6 +122,9 @@ class Surroundings:
     container: bool = False
     reads: Files = Files()
     ports: tuple[tuple[str, int], ...] = ()
+    image: tuple[str, int] = ("", 0)
+    name: str = ""
+    secrets: frozenset[str] = frozenset()
     trial: bool = False
 
     def with_variables(self, variables: dict[str, str], line: int) -> Surroundings:
@@ -131,6 +149,8 @@ class Launch:
         unit: the file name of the unit that starts it today.
         startup: seconds that it may take to start.
         drain: seconds that running requests may take when it stops.
+        program: what runs it: an interpreter, or `sglang` itself; empty when something else stands there.
+        exposed: what a rule says of secrets that stand in a unit, a sentence each, with the rule's id.
     """
 
     words: tuple[Word, ...]
@@ -141,6 +161,8 @@ class Launch:
     unit: str = ""
     startup: float | None = None
     drain: float | None = None
+    program: str = ""
+    exposed: tuple[str, ...] = ()
 
 
 class Notes:
@@ -149,9 +171,9 @@ class Notes:
     def __init__(self) -> None:
         self._found: dict[Note, None] = {}
 
-    def add(self, line: int, text: str) -> None:
+    def add(self, line: int, text: str, *, command: str = "") -> None:
         """Add one."""
-        self._found[Note(line, plain(text))] = None
+        self._found[Note(line, plain(text), command)] = None
 
     def all(self) -> list[Note]:
         """All of them, by line; those of one line in the order they were found."""

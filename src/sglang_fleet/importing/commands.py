@@ -8,8 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sglang_fleet.importing import containers, unit
-from sglang_fleet.importing.basis import UNKNOWN, Launch, Notes, Surroundings, Word, plain, unknown
+from sglang_fleet.importing.basis import UNKNOWN, Launch, Notes, Surroundings, Word, plain
+from sglang_fleet.importing.engines import engine_of, engine_of_image
+from sglang_fleet.importing.releases import Pin, required
 from sglang_fleet.importing.shell import run
+from sglang_fleet.importing.wrappers import env, sudo
+from sglang_fleet.masking import is_sensitive
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,9 +32,7 @@ _NO_START = frozenset(
     """.split()  # noqa: SIM905 - a paragraph reads better than a column
 )
 _PYTHON = re.compile(r"python[0-9.]*|pypy[0-9.]*")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _STARTS = re.compile(r"-m\s*sglang\.launch_server|\bsglang\s+serve\b|launch_server\.py|-m\s*sglang\.srt\.entrypoints")
-_SUDO_WITH_VALUE = ("-g", "-h", "-p", "-C", "-r", "-t", "-T", "-D", "-R", "-U")
 _DEEPEST = 20
 
 
@@ -40,12 +42,18 @@ class Finder:
     Attributes:
         launches: what was found.
         seen: programs that were met instead, with their lines: what to say when nothing was found.
+        engines: other servers that are known by name, with their lines.
+        installed: what commands say about the release.
+        secrets: values of variables with telling names.
     """
 
     def __init__(self, notes: Notes, *, depth: int = 0) -> None:
         self.notes, self.depth = notes, depth
         self.launches: list[Launch] = []
         self.seen: list[tuple[str, int]] = []
+        self.engines: list[tuple[str, int]] = []
+        self.installed: list[Pin] = []
+        self.secrets: set[str] = set()
 
     def command(self, words: list[Word], around: Surroundings) -> bool:
         """Whether the command starts SGLang; if so the start is kept, unless it was a trial."""
@@ -54,6 +62,13 @@ class Finder:
         scratch = Finder(Notes() if around.trial else self.notes, depth=self.depth + 1)
         started = scratch._any(list(words), replace(around, trial=False))
         self.seen += scratch.seen
+        self.engines += scratch.engines
+        self.secrets |= scratch.secrets | around.secrets
+        self.secrets |= {value for name, value in around.environment.items() if is_sensitive(name)}
+        if not around.trial:
+            pins = [(required(plain(word.text)), plain(word.text), word.line) for word in words]
+            self.installed += [Pin(release, text, line) for release, text, line in pins if release]
+            self.installed += scratch.installed
         if started and not around.trial:
             self.launches += scratch.launches
         return started
@@ -95,7 +110,7 @@ class Finder:
             self._front(front)
             start = _start(words, 0)
             if start is not None:
-                self._started(words, start, around)
+                self._started(words, start, around, self._program(front, words))
                 return True
             name = posixpath.basename(words[0].text)
             if name in _SHELLS:
@@ -119,14 +134,17 @@ class Finder:
 
     def _unwrapped(self, name: str, words: list[Word], around: Surroundings) -> tuple[list[Word], Surroundings]:
         if name == "env":
-            return _env(words, around)
+            return env(words, around)
         if name in ("sudo", "doas"):
-            return _sudo(words, around)
+            return sudo(words, around)
         if name in ("gosu", "su", "runuser"):
             user = next((word for word in words[1:] if not word.text.startswith("-")), None)
             at = words.index(user) + 1 if user is not None else len(words)
             return words[at:], replace(around, user=user.text if user is not None else None)
         rest, container = containers.read_run(words, around, self.notes)
+        if engine := engine_of_image(container.image[0]):
+            self.engines.append((engine, container.image[1]))
+            return [], container
         if rest and rest[0].text.startswith("--") and _start(rest, 0) is None:
             rest = [Word("-m", rest[0].line), Word("sglang.launch_server", rest[0].line), *rest]
             self.notes.add(rest[0].line, "the image's own command was taken for python3 -m sglang.launch_server")
@@ -148,7 +166,13 @@ class Finder:
                 self.notes.add(word.line, f"{name} in front of the server is not carried over")
                 return
 
-    def _started(self, words: list[Word], start: tuple[int, bool], around: Surroundings) -> None:
+    @staticmethod
+    def _program(front: list[Word], words: list[Word]) -> str:
+        """The interpreter in front of `-m`, or `sglang` itself."""
+        pythons = [word.text for word in front if _PYTHON.fullmatch(posixpath.basename(word.text))]
+        return plain(pythons[-1] if pythons else words[0].text)
+
+    def _started(self, words: list[Word], start: tuple[int, bool], around: Surroundings, program: str) -> None:
         at, serves = start
         rest = words[at:]
         if serves and rest and not rest[0].text.startswith("-"):
@@ -158,7 +182,7 @@ class Finder:
             self.notes.add(words[0].line, f"{plain(words[0].text)}: the product makes a virtual environment of its own")
         if posixpath.basename(words[0].text) == "launch_server.py":
             self.notes.add(words[0].line, f"{plain(words[0].text)}: SGLang is started as a module of the product's own")
-        self.launches.append(Launch(tuple(rest), words[0].line, around))
+        self.launches.append(Launch(tuple(rest), words[0].line, around, name=around.name, program=program))
 
     def _shell(self, words: list[Word], around: Surroundings) -> bool:
         at = next((index for index, word in enumerate(words) if re.fullmatch(r"-[a-z]*c[a-z]*", word.text)), None)
@@ -200,6 +224,9 @@ class Finder:
             rest = rest[1:]
         if not rest:
             return False
+        if engine := engine_of(rest):
+            self.engines.append((engine, rest[0].line))
+            return False
         if rest[0].text.endswith(".sh") or "/" in rest[0].text:
             return self._file(rest, around)
         self.seen.append((plain(rest[0].text), rest[0].line))
@@ -221,48 +248,3 @@ def _start(words: Sequence[Word], at: int) -> tuple[int, bool] | None:
         return at + 2, True
     is_script = name == "launch_server.py" and (at == 0 or following.startswith("-"))
     return (at + 1, False) if is_script else None
-
-
-def _env(words: list[Word], around: Surroundings) -> tuple[list[Word], Surroundings]:
-    at = 1
-    while at < len(words):
-        text = words[at].text
-        if text in ("-i", "-", "--ignore-environment"):
-            around = replace(around, environment={})
-        elif text in ("-u", "--unset") or text.startswith(("--unset=", "-u")):
-            name = text.partition("=")[2] or text[2:] if text not in ("-u", "--unset") else ""
-            at += not name
-            name = name or (words[at].text if at < len(words) else "")
-            around = replace(around, environment={k: v for k, v in around.environment.items() if k != name})
-        elif text in ("-C", "--chdir"):
-            at += 1
-            around = replace(around, directory=words[at].text if at < len(words) else None)
-        elif text in ("-S", "--split-string") or text == "--":
-            pass
-        elif _VARIABLE.match(text):
-            name, _, value = text.partition("=")
-            around = around.with_variables({name: value}, words[at].line)
-        elif not text.startswith("-"):
-            break
-        at += 1
-    return words[at:], around
-
-
-def _sudo(words: list[Word], around: Surroundings) -> tuple[list[Word], Surroundings]:
-    at, user = 1, "root"
-    while at < len(words):
-        text = words[at].text
-        if text in ("-u", "--user"):
-            at += 1
-            user = words[at].text if at < len(words) else user
-        elif text.startswith("--user="):
-            user = text.partition("=")[2]
-        elif text in _SUDO_WITH_VALUE:
-            at += 1
-        elif _VARIABLE.match(text):
-            name, _, value = text.partition("=")
-            around = around.with_variables({name: value}, words[at].line)
-        elif not text.startswith("-"):
-            break
-        at += 1
-    return words[at:], replace(around, user=user or unknown("$USER"))

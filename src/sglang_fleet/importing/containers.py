@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sglang_fleet.importing.basis import UNKNOWN, Notes, Surroundings, Word, plain, unknown
+from sglang_fleet.importing.engines import is_sglang
 from sglang_fleet.masking import mask
 
 if TYPE_CHECKING:
@@ -45,18 +46,19 @@ _WITHOUT_LOSS = frozenset(
 
 @dataclass(slots=True)
 class Container:
-    """What was said about a container; each value with its line."""
+    """What was said about a container; each value with its line. `line` is the image's."""
 
     image: str = ""
     line: int = 0
+    name: str = ""
     entrypoint: list[Word] | None = None
     environment: dict[str, tuple[str, int]] = field(default_factory=dict)
-    volumes: list[tuple[str, str]] = field(default_factory=list)
+    volumes: list[tuple[str, str, int]] = field(default_factory=list)
     ports: list[tuple[str, int]] = field(default_factory=list)
     limits: dict[str, str] = field(default_factory=dict)
     gpus: tuple[int, ...] | None = None
-    directory: str | None = None
-    others: list[str] = field(default_factory=list)
+    directory: tuple[str, int] | None = None
+    others: list[tuple[str, int]] = field(default_factory=list)
 
 
 def is_run(words: Sequence[Word]) -> bool:
@@ -80,24 +82,26 @@ def read_run(words: Sequence[Word], around: Surroundings, notes: Notes) -> tuple
     rest = list(words[at:])
     if rest and rest[0].text == "--":
         rest = rest[1:]
-    found.image = plain(rest[0].text) if rest else ""
+    if rest:
+        found.image, found.line = plain(rest[0].text), rest[0].line
     return [*(found.entrypoint or []), *rest[1:]], inside(found, around, notes)
 
 
 def inside(found: Container, around: Surroundings, notes: Notes) -> Surroundings:
     """What a command inside of the container starts in; notes what is not carried over."""
-    line = found.line
-    if found.image:
-        notes.add(line, f"image {mask(found.image)}: the product installs SGLang on the host itself")
+    if found.image and not is_sglang(found.image):  # those are named together with their release
+        notes.add(found.line, f"image {mask(found.image)}: the product installs SGLang on the host itself")
     if found.others:
-        notes.add(line, f"the container's {', '.join(dict.fromkeys(found.others))}: not carried over")
-    for source, target in found.volumes:
+        names = ", ".join(dict.fromkeys(name for name, _ in found.others))
+        notes.add(found.others[0][1], f"the container's {names}: not carried over")
+    for source, target, line in found.volumes:
         if not source.startswith("/") or UNKNOWN in source:
             notes.add(line, f"volume {plain(source)} on {target}: where it is on the host is not known here")
         elif target.rstrip("/").endswith("/.cache/huggingface") and "HF_HOME" not in found.environment:
             notes.add(line, f"models of a hub are kept in {source}: set HF_HOME and writable_paths to go on using it")
     if found.directory is not None:
-        notes.add(line, f"working directory {plain(found.directory)}: a folder of the container")
+        directory, line = found.directory
+        notes.add(line, f"working directory {plain(directory)}: a folder of the container")
     return replace(
         around,
         environment={name: value for name, (value, _) in found.environment.items()},
@@ -106,8 +110,10 @@ def inside(found: Container, around: Surroundings, notes: Notes) -> Surroundings
         user=None,
         limits=dict(found.limits),
         gpus=found.gpus,
-        volumes=tuple((target.rstrip("/"), source) for source, target in found.volumes if source.startswith("/")),
+        volumes=tuple((target.rstrip("/"), source) for source, target, _ in found.volumes if source.startswith("/")),
         container=True,
+        image=(found.image, found.line),
+        name=plain(found.name),
         ports=tuple(found.ports),
     )
 
@@ -196,20 +202,31 @@ def _set(name: str, value: Word, found: Container, around: Surroundings, notes: 
         case "--env-file":
             env_file(text, line, found, around, notes)
         case "--volume" | "--mount":
-            found.volumes.append(_volume(text) if name == "--volume" else _mount(text))
+            found.volumes.append((*(_volume(text) if name == "--volume" else _mount(text)), line))
         case "--publish":
             found.ports.append((text, line))
         case "--gpus":
             set_gpus(text, line, found, notes)
-        case "--device" if re.fullmatch(r"nvidia\.com/gpu=[0-9]{1,4}", text):
-            found.gpus = (*(found.gpus or ()), int(text.partition("=")[2]))
         case "--ulimit":
             set_limit(text, found)
-        case "--workdir" | "--entrypoint":
-            found.directory = text if name == "--workdir" else found.directory
-            found.entrypoint = [value] * bool(text) if name == "--entrypoint" else found.entrypoint
+        case _:
+            _set_itself(name, value, found)
+
+
+def _set_itself(name: str, value: Word, found: Container) -> None:
+    """What is said about the container itself, and what is said for nothing."""
+    text, line = value.text, value.line
+    match name:
+        case "--device" if re.fullmatch(r"nvidia\.com/gpu=[0-9]{1,4}", text):
+            found.gpus = (*(found.gpus or ()), int(text.partition("=")[2]))
+        case "--name":
+            found.name = text
+        case "--workdir":
+            found.directory = text, line
+        case "--entrypoint":
+            found.entrypoint = [value] * bool(text)
         case _ if name not in _WITHOUT_LOSS and not text.startswith("nvidia.com/gpu="):
-            found.others.append(name)
+            found.others.append((name, line))
 
 
 def _volume(text: str) -> tuple[str, str]:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from sglang_fleet.host.written import written_forms
 from sglang_fleet.importing.basis import UNKNOWN, Notes, plain
-from sglang_fleet.masking import MASK, is_sensitive
+from sglang_fleet.masking import is_sensitive
 from sglang_fleet.spec.secrets import is_argument
 
 _LOGIN = re.compile(r"\w://[^\s/@:]*:[^\s@]+@|\w://[^\s/@:]{8,}@")
 _REFERENCE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)[^}]*\}?")
-_SHORTEST = 4  # to hide every "1" would hide nothing but the text
 _NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
 
 
@@ -29,6 +27,11 @@ def holds_secret(value: str) -> bool:
         return False
 
 
+def holds_login(value: str) -> bool:
+    """Whether a value is an address with a login in it, and nothing else that is secret."""
+    return _LOGIN.search(value) is not None and value.lstrip()[:1] not in ("{", "[")
+
+
 def _tells(value: object) -> bool:
     if isinstance(value, Mapping):
         return any(
@@ -36,14 +39,6 @@ def _tells(value: object) -> bool:
             for name, inner in value.items()
         )
     return any(map(_tells, value)) if isinstance(value, Sequence) and not isinstance(value, str) else False
-
-
-def hidden(text: str, values: Iterable[str]) -> str:
-    """A text without the secret values that are known; the last net: nothing here writes one."""
-    for value in sorted(values, key=len, reverse=True):
-        for form in sorted(written_forms(value), key=len, reverse=True) if len(value) >= _SHORTEST else ():
-            text = text.replace(form, MASK)
-    return text
 
 
 class Secrets:
@@ -54,10 +49,11 @@ class Secrets:
         values: the values.
     """
 
-    def __init__(self, *, service: str, notes: Notes) -> None:
+    def __init__(self, *, service: str, notes: Notes, exposed: Sequence[str] = ()) -> None:
         self.sources: dict[str, dict[str, str]] = {}
         self.values: set[str] = set()
         self._service, self._notes = service, notes
+        self._exposed = list(exposed)
 
     def add(self, name: str, value: str, *, line: int, flag: str = "") -> None:
         """A secret by the name that the settings give it; its value goes nowhere."""
@@ -71,9 +67,18 @@ class Secrets:
             return
         variable = self._variable(name, value)
         self.sources[name] = {"env": variable}
-        self._notes.add(
-            line, f"{shown} is a secret: its value is not written here; export {variable} on the controller"
-        )
+        where = f"its value is not written here; export {variable} on the controller"
+        told = next((each for each in self._exposed if f" {shown} " in each), None)
+        if told is None:
+            self._notes.add(line, f"{shown} is a secret: {where}")
+        else:
+            self._exposed.remove(told)
+            self._notes.add(line, f"{told}: {where}, best a new one")
+
+    def close(self, line: int) -> None:
+        """Say what a unit's rule found and no secret's note has said."""
+        for told in self._exposed:
+            self._notes.add(line, told)
 
     def drop(self, value: str) -> None:
         """Remember a value that must not be shown."""

@@ -12,12 +12,16 @@ from sglang_fleet.importing.arguments import settings
 from sglang_fleet.importing.basis import UNKNOWN, Launch, Notes, plain
 from sglang_fleet.importing.environment import variables
 from sglang_fleet.importing.groups import groups
+from sglang_fleet.importing.hiding import hidden
+from sglang_fleet.importing.secrets import holds_secret
 from sglang_fleet.spec.base import Account, HostPath
 from sglang_fleet.spec.durations import written
 from sglang_fleet.spec.health import Health
 from sglang_fleet.spec.service import ServiceName
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sglang_fleet.catalog import Catalogue
     from sglang_fleet.importing.secrets import Secrets
 
@@ -78,25 +82,29 @@ def is_name(name: str) -> bool:
     return _is(ServiceName, name)
 
 
-def name_of(launch: Launch, *, stem: str) -> str:
+def name_of(launch: Launch, *, stem: str, secrets: Iterable[str] = ()) -> str:
     """A name for a service: of the unit or the compose file, else of the model.
 
     Args:
         launch: its start.
         stem: the source's file name without its ending; empty for standard input.
+        secrets: values that no name may hold.
     """
-    wanted = launch.name or re.sub(r"^sglang[-_@]", "", stem)
-    if not wanted or (not launch.name and not launch.unit and _SAYS_NOTHING.fullmatch(wanted.lower())):
-        wanted = _model_name(launch)
+    name = "" if hidden(launch.name, secrets) != launch.name else launch.name
+    wanted = name or re.sub(r"^sglang[-_@]", "", stem)
+    if not wanted or (not name and not launch.unit and _SAYS_NOTHING.fullmatch(wanted.lower())):
+        wanted = _model_name(launch, secrets)
     cleaned = re.sub(r"[^a-z0-9]+", "-", plain(wanted).lower()).strip("-")
     return cleaned[:_LONGEST_NAME].strip("-") or "server"
 
 
-def _model_name(launch: Launch) -> str:
+def _model_name(launch: Launch, secrets: Iterable[str]) -> str:
     options, _ = groups(launch.words)
     for flags in (("--served-model-name",), ("--model-path", "--model")):
         for group in options:
             if group.flag in flags and group.values and UNKNOWN not in group.values[0]:
+                if hidden(group.values[0], secrets) != group.values[0] or holds_secret(group.values[0]):
+                    continue
                 return posixpath.basename(group.values[0].rstrip("/"))
     return "server"
 

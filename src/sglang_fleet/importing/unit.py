@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from sglang_fleet.importing import quadlet
 from sglang_fleet.importing import unit_values as values
 from sglang_fleet.importing.basis import Files, Launch, Notes, Surroundings, UnreadableError, Word
-from sglang_fleet.importing.unit_notes import note_of
-from sglang_fleet.render import STOP_MARGIN_SECONDS
-from sglang_fleet.spec.durations import written
+from sglang_fleet.importing.unit_notes import Left, left, say
+from sglang_fleet.importing.unit_rules import SECRET_IN_UNIT, findings
+from sglang_fleet.importing.unit_timeouts import drain, startup
 from sglang_fleet.unit_reading import (
     OpenQuoteError,
     Setting,
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from sglang_fleet.importing.commands import Finder
 
 _PREFIXES = "@-:+!|"
-_SHORTEST_START, _LONGEST_START = 60.0, 86400.0
 _RESTARTING = ("Restart", "RestartSec", "StartLimitBurst", "StartLimitIntervalSec", "StartLimitInterval")
 
 
@@ -44,6 +43,7 @@ class _Unit:
     environment_files: list[Setting] = field(default_factory=list)
     single: dict[str, Setting] = field(default_factory=dict)
     restarting: list[Setting] = field(default_factory=list)
+    left: list[Left] = field(default_factory=list)
     is_complete: bool = True
 
 
@@ -71,9 +71,8 @@ def read(text: str, *, unit: str, files: Files, notes: Notes, finder: Finder) ->
         raise UnreadableError(line, "expected an ExecStart in [Service], found none")
     if gathered.restarting:
         policy = ", ".join(f"{each.key}={each.value}" for each in gathered.restarting)
-        notes.add(
-            gathered.restarting[0].line, f"{policy}: the product's unit always restarts, and gives up after a few tries"
-        )
+        tail = "the product's unit always restarts, and gives up after a few tries"
+        gathered.left.append(Left("Restart", gathered.restarting[0].line, policy, tail))
     around = _surroundings(gathered, is_user_unit=user_unit)
     before = len(finder.launches)
     if container:
@@ -82,7 +81,17 @@ def read(text: str, *, unit: str, files: Files, notes: Notes, finder: Finder) ->
         for one in _commands(command, gathered, around):
             finder.command(one, around)
     facts = _facts(gathered)
-    return [facts(launch) for launch in finder.launches[before:]]
+    launches = [facts(launch) for launch in finder.launches[before:]]
+    of_host = next((launch for launch in launches if not launch.around.container), None)
+    judged = (
+        list(findings(found, of_host, knows_environment=gathered.is_complete, is_user_unit=user_unit))
+        if of_host
+        else []
+    )
+    exposed = tuple(f"{message} ({rule.id})" for rule, message in judged if rule.id == SECRET_IN_UNIT)
+    line = gathered.commands[0].line if gathered.commands else 1
+    say(gathered.left, [each for each in judged if each[0].id != SECRET_IN_UNIT], line=line, notes=notes)
+    return [replace(launch, exposed=exposed) for launch in launches]
 
 
 def _quadlet(unit: _Unit) -> list[Word]:
@@ -112,8 +121,8 @@ def _gather(unit: _Unit, setting: Setting) -> None:
         ("Limit", "Timeout")
     ):
         unit.single[setting.key] = setting
-    elif text := note_of(setting):
-        unit.notes.add(setting.line, text)
+    elif one := left(setting):
+        unit.left.append(one)
 
 
 def _variables(unit: _Unit, setting: Setting) -> dict[str, tuple[str, int]]:
@@ -167,9 +176,11 @@ def _limits(unit: _Unit) -> dict[str, str]:
     for key, setting in unit.single.items():
         if key.startswith("Limit") and setting.value:
             value = values.limit(setting.value)
+            head = f"{key}={setting.value}"
             if value is None:
-                unit.notes.add(setting.line, f"{key}={setting.value}: limits take one number, or infinity")
+                unit.left.append(Left(key, setting.line, head, "limits take one number, or infinity"))
             else:
+                unit.left.append(Left(key, setting.line, head, "kept in limits", is_lost=False))
                 found[key.removeprefix("Limit").lower()] = value
     return found
 
@@ -210,46 +221,19 @@ def _command(found: list[Word], unit: _Unit, around: Surroundings) -> list[Word]
 def _facts(unit: _Unit) -> Callable[[Launch], Launch]:
     """What the unit says beside its command, as a change of each start."""
     description = unit.single.get("Description")
-    startup, drain = _startup(unit), _drain(unit)
+    to_start, to_stop = startup(unit.single, unit.left), drain(unit.single, unit.left)
 
     def with_facts(launch: Launch) -> Launch:
         return replace(
             launch,
             description=unit.specifiers.expanded(description.value, description.line) if description else "",
             unit=unit.specifiers.unit,
-            startup=startup,
-            drain=drain,
+            startup=to_start,
+            drain=to_stop,
+            name="" if unit.specifiers.unit else launch.name,
         )
 
     return with_facts
-
-
-def _timeout(unit: _Unit, key: str) -> Setting | None:
-    return unit.single.get(key) or unit.single.get("TimeoutSec")
-
-
-def _startup(unit: _Unit) -> float | None:
-    setting = _timeout(unit, "TimeoutStartSec")
-    if setting is None:
-        return None
-    value = values.seconds(setting.value)
-    if value is not None and _SHORTEST_START <= value <= _LONGEST_START:
-        return value
-    unit.notes.add(setting.line, f"{setting.key}={setting.value}: health.startup_deadline stays at its default, 30m")
-    return None
-
-
-def _drain(unit: _Unit) -> float | None:
-    setting = _timeout(unit, "TimeoutStopSec")
-    if setting is None:
-        return None
-    value = values.seconds(setting.value)
-    if value is not None and STOP_MARGIN_SECONDS < value <= _LONGEST_START:
-        return value - STOP_MARGIN_SECONDS
-    margin = written(STOP_MARGIN_SECONDS)
-    why = f"SGLang needs up to {margin} beyond its drain to stop" if value is not None else "it sets no end"
-    unit.notes.add(setting.line, f"{setting.key}={setting.value}: health.drain stays at its default, 2m; {why}")
-    return None
 
 
 def is_unit(text: str) -> bool:

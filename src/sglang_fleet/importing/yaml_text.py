@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from sglang_fleet.masking import MASK
 from sglang_fleet.render import yaml_text
 from sglang_fleet.variables.scalars import plain
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from sglang_fleet.importing.basis import Note
 
 _WIDTH = 116
+_NOTE_WIDTH = 80
+_RULE = re.compile(r"\(SGL[0-9]{3}\)")
 # A word that no reader of YAML, 1.1 or 1.2, takes for anything but a text.
 _COUNTED = r"[0-9]+(?:\.[0-9]+){2,}|(?:[0-9]+(?:ms|s|m|h|d))+"  # 0.5.23, 0.0.0.0, 1h30m
 _PLAIN = re.compile(rf"[A-Za-z/][A-Za-z0-9_./~@+=(), -]*(?<! )|{_COUNTED}")
@@ -40,12 +44,28 @@ def document(settings: Mapping[str, object], *, notes: Sequence[Note], source: s
     lines = [f"# From {_comment(source)}, by sglang-fleet import. Check it with: sglang-fleet lint"]
     if notes:
         lines.append(f"# What is not here as it was, by the lines of {_comment(source)}:")
-        lines += [f"#   {note.line}: {_comment(note.text)}" for note in notes]
+        for note in notes:
+            lines += _wrapped(f"{note.line}: {_comment(note.text)}")
+            lines += [f"#     {note.command}"] * bool(note.command)
+        if any(_RULE.search(note.text) for note in notes):
+            lines.append("# (SGL…): the unit made of this does it otherwise; see sglang-fleet explain SGL610")
     for key, value in settings.items():
         lines.append("")
         lines += [f"# {text}" for text in _COMMENTS.get((key,), ())]
         lines += _lines(key, value, indent=0, path=key, beside=beside)
     return "\n".join(lines) + "\n"
+
+
+def _wrapped(text: str) -> list[str]:
+    """A comment of 80 columns; words such as paths stay whole."""
+    return textwrap.wrap(
+        text,
+        width=_NOTE_WIDTH,
+        initial_indent="#   ",
+        subsequent_indent="#     ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def scalar(value: object, *, in_flow: bool = False) -> str:
@@ -62,7 +82,11 @@ def scalar(value: object, *, in_flow: bool = False) -> str:
     text = str(value)
     pattern = _PLAIN_IN_FLOW if in_flow else _PLAIN
     is_plain = pattern.fullmatch(text) and plain(text) == text and text.lower() not in _OF_YAML_1_1
-    return text if is_plain else yaml_text(text)
+    if is_plain:
+        return text
+    written = yaml_text(text)
+    # What stands for a secret is seen at a glance, and not as the numbers of its characters.
+    return written if "\\" in text else written.replace("\\u2022", MASK[0])
 
 
 def _lines(key: str, value: object, *, indent: int, path: str, beside: Mapping[str, str]) -> list[str]:

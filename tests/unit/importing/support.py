@@ -13,6 +13,13 @@ from sglang_fleet.spec import Service
 if TYPE_CHECKING:
     from pathlib import Path
 
+START = "/venv/bin/python -m sglang.launch_server"
+
+
+def unit(*lines: str, command: str = f"{START} --model-path /m") -> str:
+    """A unit with these lines in [Service]."""
+    return "\n".join(["[Service]", *lines, f"ExecStart={command}", ""])
+
 
 def imported(text: str, source: str = "run.sh", *, folder: Path | None = None, version: str | None = None) -> Imported:
     return import_text(text, source=source, version=version, files=Files(root=folder, folder=folder))
@@ -47,4 +54,4 @@ def argv(found: Imported) -> str:
 
 
 def notes(found: Imported) -> str:
-    return "\n".join(f"{note.line}: {note.text}" for note in found.notes)
+    return "\n".join(f"{note.line}: {note.whole}" for note in found.notes)

@@ -19,7 +19,7 @@ NEWEST = versions()[-1]
         ("--tensor-parallel-size=4", {"tp_size": 4}),
         ("--mem-frac 0.5", {"mem_fraction_static": 0.5}),
         ("--disable-overlap", {"disable_overlap_schedule": True}),
-        ("--context-length 8k", {"context_length": 8000}),
+        ("--context-length 8k", {"context_length": "8k"}),
         ("--chunked-prefill-size -1", {"chunked_prefill_size": -1}),
         ("--schedule-conservativeness 0.10", {"schedule_conservativeness": "0.10"}),
         ("--attention-context-parallel-size 1", {"attention_context_parallel_size": 1}),
@@ -105,3 +105,17 @@ def test_a_command_without_a_model_is_named() -> None:
 def test_an_embedding_server_is_asked_for_an_embedding() -> None:
     assert only(imported(f"{SERVER} --is-embedding"))["health"]["probe"] == "embedding"
     assert only(imported(f"{SERVER} --disaggregation-mode prefill"))["health"]["probe"] == "alive"
+
+
+@pytest.mark.parametrize("words", ["--tp-size", "--tp-size --port 1", "--mem-fraction-static", "--attention-backend"])
+def test_a_flag_without_its_value_loads_as_an_empty_one_and_is_named(words: str) -> None:
+    found = imported(f"{SERVER} {words}")
+    flag = words.split(maxsplit=1)[0]
+    assert only(found)["args"][flag.removeprefix("--").replace("-", "_")] == ""
+    assert f"1: {flag} has no value, and SGLang refuses to start: write it" in notes(found)
+
+
+def test_a_flag_of_another_kind_is_kept_and_named() -> None:
+    found = imported(f"{SERVER} --port abc")
+    assert only(found)["args"]["port"] == "abc"
+    assert "1: --port expects a whole number, got 'abc'; kept as it is" in notes(found)

@@ -65,9 +65,31 @@ def rendered_words(found: object, name: str) -> str:
 
 def test_lines_of_the_file_are_named() -> None:
     said = notes(imported(TWO, "compose.yml"))
-    assert "10: image lmsysorg/sglang:v0.5.5" in said
+    assert "2: image lmsysorg/sglang:v0.5.5" in said
     assert "26: shm_size of embed is not carried over" in said
-    assert "MODEL can be set from outside; its default was taken" in said
+    assert "22: MODEL can be set from outside; its default was taken" in said
+
+
+def test_each_note_stands_at_its_own_line() -> None:
+    text = (
+        "services:\n  a:\n    image: lmsysorg/sglang:latest\n    volumes:\n      - /a:/b\n      - cache:/c\n"
+        "    ports:\n      - 1:1\n      - ${PORT:-8000}:30000\n    env_file:\n      - x.env\n      - y.env\n"
+        "    working_dir: /app\n    command: >\n      python3 -m sglang.launch_server\n      --model-path m\n"
+        "      --port 30000\n      --frobnicate 1\n    shm_size: 1g\n"
+    )
+    said = notes(imported(text, "c.yml"))
+    for line, note in [
+        (3, "image lmsysorg/sglang:latest"),
+        (6, "volume cache on /c"),
+        (9, "PORT can be set from outside"),
+        (9, "clients reached the server on port 8000"),
+        (11, "x.env is not here"),
+        (12, "y.env is not here"),
+        (13, "working directory /app"),
+        (18, "--frobnicate"),
+        (19, "shm_size of a is not carried over"),
+    ]:
+        assert f"{line}: {note}" in said
 
 
 def test_a_dotenv_beside_it_gives_the_values(tmp_path: Path) -> None:
@@ -113,7 +135,7 @@ def test_limits_and_ports() -> None:
             3,
             "expected a closing quote in command",
         ),
-        ("services:\n  a:\n    image: nginx\n", 1, "expected a start of SGLang"),
+        ("services:\n  a:\n    image: me/web\n", 1, "expected a start of SGLang"),
         ("services:\n- a\n", 1, "expected a mapping of services"),
     ],
 )

@@ -104,3 +104,21 @@ def test_paths_in_variables_become_those_of_the_host() -> None:
     found = imported(f"docker run -v /data:/cache -e HF_HOME=/cache/hf -e X_DIR=/app img {SERVER}")
     assert only(found)["environment"] == {"HF_HOME": "/data/hf", "X_DIR": "/app"}
     assert "X_DIR /app: a path of the container that no known volume holds" in notes(found)
+
+
+def test_the_containers_name_is_the_services() -> None:
+    assert list(imported(f"docker run --name qwen img {SERVER}").settings["services"]) == ["qwen"]
+    assert list(imported(f"docker run --name=Qwen_3 img {SERVER}").settings["services"]) == ["qwen-3"]
+
+
+def test_a_units_name_counts_more_than_its_containers() -> None:
+    text = f"[Service]\nExecStart=/usr/bin/docker run --name qwen img {SERVER}\n"
+    assert list(imported(text, "sglang-k26.service").settings["services"]) == ["k26"]
+
+
+def test_notes_about_a_container_stand_at_their_own_lines() -> None:
+    said = notes(imported(f"docker run \\\n --ipc host \\\n -v c:/c \\\n -w /app \\\n img:1 {SERVER}"))
+    assert "2: the container's --ipc" in said
+    assert "3: volume c on /c" in said
+    assert "4: working directory /app" in said
+    assert "5: image img:1" in said

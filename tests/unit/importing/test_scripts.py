@@ -153,7 +153,7 @@ def test_a_file_that_is_sourced_is_read_when_it_is_there(tmp_path: Path) -> None
         ("fi\n", 1, "expected a start of SGLang"),
         ("echo )\n", 1, "expected a command, found )"),
         ("echo python -m sglang.launch_server\n", 1, "expected a start of SGLang"),
-        ("vllm serve x\n", 1, "found that the script starts vllm"),
+        ("vllm serve x\n", 1, "this starts vLLM, not SGLang"),
         ("", 1, "expected a start of SGLang"),
         ("x() { x; }\nx\n", 1, "expected a start of SGLang"),
         ("(" * 300, 1, "too deep"),

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from sglang_fleet.importing.basis import UNKNOWN, UnreadableError, Word, plain, unknown
 from sglang_fleet.importing.shell.arithmetic import calculated, sequence
-from sglang_fleet.importing.shell.lexer import Part, ShellWord, tokens
+from sglang_fleet.importing.shell.lexer import tokens
 
-Value = str | list[str]
+if TYPE_CHECKING:
+    from sglang_fleet.importing.shell.quoting import Part, ShellWord
+    from sglang_fleet.importing.shell.scope import Scope, Value
 
 _PARAMETER = re.compile(
     r"(?P<length>#)?(?P<name>[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-])(?P<all>\[[@*]\])?(?P<index>\[[^\]]*\])?"
@@ -22,34 +24,6 @@ _PARAMETER = re.compile(
 )
 
 _MOST_DIGITS = 9
-
-
-@dataclass(slots=True)
-class Scope:
-    """The variables of a script while it is read.
-
-    Attributes:
-        variables: what the script set.
-        positional: its own arguments, or those of the function that runs.
-        outside: names that the script takes from outside when they are set there, and the value it takes otherwise.
-        inside: whether `$1` is an argument of a function, and no longer one of the script.
-        is_closed: whether a variable that nothing sets is certainly empty.
-    """
-
-    variables: dict[str, Value] = field(default_factory=dict)
-    positional: list[str] = field(default_factory=list)
-    outside: dict[str, str] = field(default_factory=dict)
-    inside: bool = False
-    is_closed: bool = False
-
-    def get(self, name: str) -> Value | None:
-        """The value of a variable or argument; None when nothing here sets it."""
-        if name.isdecimal() and len(name) < _MOST_DIGITS and int(name) > 0:
-            index = int(name) - 1
-            return self.positional[index] if index < len(self.positional) else None
-        if name in ("@", "*"):
-            return self.positional
-        return str(len(self.positional)) if name == "#" else self.variables.get(name)
 
 
 def fields(words: tuple[ShellWord, ...], scope: Scope) -> list[Word]:

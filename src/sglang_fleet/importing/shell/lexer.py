@@ -4,50 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Literal
 
 from sglang_fleet.importing.basis import UnreadableError
-
-PartKind = Literal["text", "parameter", "command", "arithmetic", "array"]
+from sglang_fleet.importing.shell.quoting import Part, Reader, ShellWord
 
 _OPERATORS = ("&>>", "<<<", "<<-", ";;&", "&&", "||", ";;", ";&", ">>", "<<", ">&", "<&", "&>", ">|", "|&")
 _SINGLE = ";&|()<>"
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-]")
 _ARRAY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=\Z")
 _GOES_ON = re.compile(r"\\[ \t\r]*(?:[ \t]#[^\n]*)?\n")
-_ANSI = {"a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A piece of a word.
-
-    Attributes:
-        kind: literal text, a parameter (`X`, or `X:-default` out of braces), a command or arithmetic to substitute,
-            or the words of an array.
-        text: what it holds.
-        quoted: whether blanks in it do not split the word.
-        words: the words of an array.
-    """
-
-    kind: PartKind
-    text: str
-    quoted: bool = False
-    words: tuple[ShellWord, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ShellWord:
-    """A word before anything in it is expanded."""
-
-    parts: tuple[Part, ...]
-    line: int
-
-    @property
-    def literal(self) -> str | None:
-        """Its text when it is a plain unquoted word, as keywords are."""
-        one = self.parts[0] if len(self.parts) == 1 else None
-        return one.text if one is not None and one.kind == "text" and not one.quoted else None
 
 
 @dataclass(slots=True)
@@ -79,15 +43,11 @@ def tokens(script: str, *, line: int = 1, counts: bool = True) -> list[Token]:
     return _Lexer(script, line=line, counts=counts).run()
 
 
-class _Lexer:
+class _Lexer(Reader):
     def __init__(self, text: str, *, line: int, counts: bool) -> None:
-        self.text, self.at, self.first, self.counts = text, 0, line, counts
+        super().__init__(text, line=line, counts=counts)
         self.found: list[Token] = []
         self.pending: list[Token] = []
-
-    def line(self, at: int | None = None) -> int:
-        end = self.at if at is None else at
-        return self.first + (self.text.count("\n", 0, end) if self.counts else 0)
 
     def run(self) -> list[Token]:
         while self.at < len(self.text):
@@ -174,7 +134,7 @@ class _Lexer:
                         break
                     continue
                 flush()
-                parts += self._special(character)
+                parts += self.special(character)
             else:
                 plain.append(character)
                 self.at += 1
@@ -189,104 +149,11 @@ class _Lexer:
         return self.text[self.at + 1 : self.at + 2] == "(" and not plain
 
     def _array(self) -> Part:
-        inner = self._until_closed("(", ")")
+        inner = self.until_closed("(", ")")
         line = self.line(self.at - len(inner) - 1)
         words = [token.word for token in _Lexer(inner, line=line, counts=self.counts).run() if token.word]
         return Part("array", inner, words=tuple(words))
 
     def _process(self) -> Part:
         self.at += 1
-        return Part("command", self._until_closed("(", ")"))
-
-    def _special(self, character: str) -> list[Part]:
-        if character == "'":
-            return [Part("text", self._single(), quoted=True)]
-        if character == '"':
-            return self._double()
-        if character == "\\":
-            self.at += 2
-            return [Part("text", self.text[self.at - 1 : self.at], quoted=True)]
-        if self.text.startswith("$'", self.at):
-            return [Part("text", self._ansi(), quoted=True)]
-        if self.text.startswith('$"', self.at):
-            self.at += 1
-            return self._double()
-        return [self._substitution(quoted=False)]
-
-    def _single(self) -> str:
-        end = self.text.find("'", self.at + 1)
-        if end < 0:
-            raise UnreadableError(self.line(), "expected a closing ' for the one that opens here")
-        value, self.at = self.text[self.at + 1 : end], end + 1
-        return value
-
-    def _ansi(self) -> str:
-        found = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL).match(self.text, self.at)
-        if found is None:
-            raise UnreadableError(self.line(), "expected a closing ' for the one that opens here")
-        self.at = found.end()
-        return re.sub(r"\\(.)", lambda escape: _ANSI.get(escape[1], escape[1]), found[1], flags=re.DOTALL)
-
-    def _double(self) -> list[Part]:
-        opened, parts = self.line(), [Part("text", "", quoted=True)]
-        self.at += 1
-        while True:
-            found = re.compile(r'[^"\\$`]*').match(self.text, self.at)
-            if found and found[0]:
-                parts.append(Part("text", found[0], quoted=True))
-                self.at = found.end()
-            following = self.text[self.at : self.at + 1]
-            if not following:
-                raise UnreadableError(opened, 'expected a closing " for the one that opens here')
-            if following == '"':
-                self.at += 1
-                return parts
-            if following == "\\":
-                escaped = self.text[self.at + 1 : self.at + 2]
-                kept = "" if escaped == "\n" else escaped if escaped in '"\\$`' else f"\\{escaped}"
-                parts.append(Part("text", kept, quoted=True))
-                self.at += 2
-            else:
-                parts.append(self._substitution(quoted=True))
-
-    def _substitution(self, *, quoted: bool) -> Part:
-        text, at = self.text, self.at
-        if text[at] == "`":
-            end = text.find("`", at + 1)
-            if end < 0:
-                raise UnreadableError(self.line(), "expected a closing ` for the one that opens here")
-            self.at = end + 1
-            return Part("command", text[at + 1 : end], quoted)
-        if text.startswith("$((", at):
-            self.at += 1
-            inner = self._until_closed("(", ")")
-            return Part("arithmetic", inner.removeprefix("(").removesuffix(")"), quoted)
-        if text.startswith("$(", at):
-            self.at += 1
-            return Part("command", self._until_closed("(", ")"), quoted)
-        if text.startswith("${", at):
-            self.at += 1
-            return Part("parameter", self._until_closed("{", "}"), quoted)
-        found = _NAME.match(text, at + 1)
-        self.at = found.end() if found else at + 1
-        return Part("parameter", found[0], quoted) if found else Part("text", "$", quoted)
-
-    def _until_closed(self, opening: str, closing: str) -> str:
-        """What stands in brackets that open here; quoted ones do not count."""
-        opened, start, depth = self.line(), self.at + 1, 0
-        while self.at < len(self.text):
-            character = self.text[self.at]
-            if character == "\\":
-                self.at += 2
-                continue
-            if character == "'" and opening == "(":
-                self._single()
-                continue
-            if character == '"':
-                self._double()
-                continue
-            depth += (character == opening) - (character == closing)
-            self.at += 1
-            if depth == 0:
-                return self.text[start : self.at - 1]
-        raise UnreadableError(opened, f"expected a closing {closing} for the {opening} that opens here")
+        return Part("command", self.until_closed("(", ")"))

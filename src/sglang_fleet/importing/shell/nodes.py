@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from sglang_fleet.importing.shell.lexer import Part, ShellWord
+from sglang_fleet.importing.shell.quoting import Part, ShellWord
 
 ASSIGNING = ("export", "declare", "local", "readonly", "typeset")
 """The commands whose words are assignments."""

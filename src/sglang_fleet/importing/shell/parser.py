@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sglang_fleet.importing.basis import UnreadableError
-from sglang_fleet.importing.shell.lexer import Part, ShellWord, Token
 from sglang_fleet.importing.shell.nodes import (
     Assignment,
     Case,
@@ -18,6 +19,10 @@ from sglang_fleet.importing.shell.nodes import (
     While,
     assignment,
 )
+from sglang_fleet.importing.shell.quoting import Part, ShellWord
+
+if TYPE_CHECKING:
+    from sglang_fleet.importing.shell.lexer import Token
 
 _REDIRECTIONS = ("<", ">", ">>", "<<", "<<-", "<<<", ">&", "<&", "&>", "&>>", ">|")
 _SEPARATORS = (";", "&", "\n")

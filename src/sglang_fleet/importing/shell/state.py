@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sglang_fleet.importing.shell import expansion
-from sglang_fleet.importing.shell.expansion import Scope, Value
 from sglang_fleet.importing.shell.nodes import ASSIGNING, Assignment, Node, Simple, assignment
 from sglang_fleet.importing.shell.own import limits_of
+from sglang_fleet.importing.shell.scope import Scope, Value
+from sglang_fleet.masking import is_sensitive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +52,10 @@ class State:
             for name, value in self.scope.variables.items()
             if name in self.exported and isinstance(value, str)
         }
-        return replace(self.around, environment=found)
+        telling = (
+            value for name, value in self.scope.variables.items() if isinstance(value, str) and is_sensitive(name)
+        )
+        return replace(self.around, environment=found, secrets=self.around.secrets | frozenset(telling))
 
     def assign(self, made: Assignment, *, exports: bool = False) -> None:
         """`NAME=value`, `NAME+=value`, `NAME=(a b)`."""
