@@ -18,15 +18,20 @@ What `sglang-fleet lint` and a deploy look for; `sglang-fleet explain SGL201` sa
 - **error**: it cannot work. **warning**: it works, but badly or dangerously. **note**: worth knowing, and may well be
   meant so.
 - A finding is waived in the YAML, with the reason, at the end of the line that it names or on a line of its own above.
-  One about something that is missing names the mapping that it is missing from. Several rules are separated by commas.
+  One about something that is missing names the mapping that it is missing from. Several rules are separated by commas,
+  also with a reason each: `# waive SGL121: why, SGL123: why`.
 
       disable_cuda_graph: true # waive SGL201: capture runs out of memory on this board
 
+- `--fix` makes the edits that are safe, and with `--unsafe-fixes` the others; a finding says which, and what they would
+  write. Those of one finding are made all or none, and a file is written whole or not at all. The comment beside a
+  setting that is removed goes with it and is named; one on a line of its own above stays, and is named with its line.
 - `lint --json` prints `findings`, each with `rule`, `severity`, `file`, `line`, `key`, `message`, `fix`, `hosts`,
-  `source` (`--data KEY` where the setting is in no file), `fixable`, `safe` (to fix unseen) and `waived` (the reason,
-  or null); and `summary`: how many `hosts`, `errors`, `warnings` and `notes`, and how many are `waived`. Waived ones
-  are in `findings` with `--waived` only. With `--fix` there are also `fixed` and `not_fixed`, the latter with `why`;
-  with `--diff` there are `diff` and `not_fixed`.
+  `source` (`--data KEY` where the setting is in no file), `fixable` (its edits were tried), `safe` (to fix unseen) and
+  `waived` (the reason, or null); and `summary`: how many `hosts`, `errors`, `warnings` and `notes`, and how many are
+  `waived`. Waived ones are in `findings` with `--waived` only. With `--fix` there are also `fixed`, each with
+  `comments_removed` and `comments_left` (`file`, `line`, `text`), and `not_fixed`, each with `why`; with `--diff` there
+  are `diff` and `not_fixed`.
 """
 
 
