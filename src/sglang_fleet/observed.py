@@ -4,8 +4,10 @@ Three things are never mixed up: a value; a value that is not there (None, an em
 could not be read (`Unknown`). observe.parse makes these from the answer of host/probe.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
+from types import NoneType
 from typing import Any, TypeVar
 
 from sglang_fleet.answer import Unknown
@@ -324,15 +326,24 @@ def known(value: _T | Unknown) -> _T:
 
 
 def _unknowns(path: str, value: object, ignored: frozenset[str]) -> Iterator[tuple[str, str]]:
+    if isinstance(value, (str, int, NoneType)):
+        return  # most of what there is
     if isinstance(value, Unknown):
         yield path, value.why
         return
-    parts: list[tuple[object, object]] = []
-    if is_dataclass(value):
-        parts = [(field.name, getattr(value, field.name)) for field in fields(value) if field.name not in ignored]
-    elif isinstance(value, dict):
-        parts = list(value.items())
-    elif isinstance(value, tuple):
-        parts = list(enumerate(value))
-    for name, part in parts:
+    for name, part in _parts(value, ignored):
         yield from _unknowns(f"{path}.{name}" if path else str(name), part, ignored)
+
+
+def _parts(value: object, ignored: frozenset[str]) -> Iterable[tuple[object, object]]:
+    if isinstance(value, dict):
+        return value.items()
+    if isinstance(value, tuple):
+        return enumerate(value)
+    kind: type = type(value)
+    return ((name, getattr(value, name)) for name in _names(kind) if name not in ignored)
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()

@@ -23,6 +23,7 @@ _PHASES = {"dev": -4, "a": -3, "b": -2, "rc": -1, "": 0, "post": 1}
 Order = tuple[tuple[int, ...], tuple[tuple[int, int], ...]]
 
 
+@cache
 def order(version: str) -> Order:
     """The sort key of a version: 0.5.9 before 0.5.10rc1 before 0.5.10 before 0.5.10.post1; 0.6 is 0.6.0."""
     numbers = re.match(r"[0-9.]*", version)

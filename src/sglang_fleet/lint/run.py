@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 SEVERITIES: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
 """Every severity, the gravest first."""
 
+_SETTINGS: frozenset[Needs] = frozenset({"settings"})
+_SETTINGS_AND_MODEL: frozenset[Needs] = frozenset({"settings", "model"})
+_HOST: frozenset[Needs] = frozenset({"host"})
+_HOST_AND_MODEL: frozenset[Needs] = frozenset({"host", "model"})
 _ABOUT_WAIVERS = (flawed_waiver, idle_waiver)
 
 
@@ -116,7 +120,7 @@ def of_host(
     for service in deployment.services.values():
         facts = _seen_model(service, state)
         view = _view(deployment, service, model=facts, state=state)
-        found += _ask(view, rules, {"host"} if facts is None else {"host", "model"})
+        found += _ask(view, rules, _HOST if facts is None else _HOST_AND_MODEL)
     return found
 
 
@@ -234,7 +238,7 @@ def _of_settings(
     for service in deployment.services.values():
         facts = model(service)
         view = _view(deployment, service, model=facts, state=None, lock=lock)
-        yield from _ask(view, rules, {"settings"} if facts is None else {"settings", "model"})
+        yield from _ask(view, rules, _SETTINGS if facts is None else _SETTINGS_AND_MODEL)
 
 
 def _view(
@@ -248,8 +252,14 @@ def _view(
     return ServiceView(deployment, service, nearest(deployment.sglang.version), model, state, lock)
 
 
-def _ask(view: ServiceView, rules: Sequence[Rule], needs: set[Needs]) -> Iterator[tuple[Rule, Found]]:
-    for rule in rules:
-        if rule.subject == "service" and rule.needs in needs:
-            for found in rule.check(view):
-                yield rule, found
+def _ask(view: ServiceView, rules: Sequence[Rule], needs: frozenset[Needs]) -> Iterator[tuple[Rule, Found]]:
+    for rule in _BY_NEEDS[needs] if rules is RULES else _of_services(rules, needs):
+        for found in rule.check(view):
+            yield rule, found
+
+
+def _of_services(rules: Sequence[Rule], needs: frozenset[Needs]) -> tuple[Rule, ...]:
+    return tuple(rule for rule in rules if rule.subject == "service" and rule.needs in needs)
+
+
+_BY_NEEDS = {needs: _of_services(RULES, needs) for needs in (_SETTINGS, _SETTINGS_AND_MODEL, _HOST, _HOST_AND_MODEL)}
