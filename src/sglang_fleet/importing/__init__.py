@@ -13,8 +13,9 @@ from typing import Any
 
 from sglang_fleet.catalog import catalogue, nearest
 from sglang_fleet.importing import compose, unit
-from sglang_fleet.importing.basis import UNKNOWN, Files, Launch, Note, Notes, Surroundings, UnreadableError
+from sglang_fleet.importing.basis import UNKNOWN, Files, Launch, Note, Notes, Surroundings, UnreadableError, plain
 from sglang_fleet.importing.commands import Finder
+from sglang_fleet.importing.groups import groups
 from sglang_fleet.importing.hiding import hidden, hidden_note, secret_values, without_secrets
 from sglang_fleet.importing.releases import chosen, frame, lock_command
 from sglang_fleet.importing.secrets import Secrets
@@ -131,16 +132,35 @@ def _launches(text: str, file_name: str, files: Files, finder: Finder) -> list[L
 
 
 def _different(launches: list[Launch], notes: Notes) -> list[Launch]:
-    """The launches without those that only start the same server again, as a loop over a variable does."""
+    """The launches without those that only start the same server again: as a loop over a variable does, or a menu."""
     found: dict[tuple[str, ...], Launch] = {}
     for launch in launches:
-        words = tuple(word.text for word in launch.words)
+        words = tuple(plain(word.text) for word in launch.words)
+        other = next((one for one in found.values() if _takes_its_place(launch, one)), None)
         if words in found:
             notes.add(
                 launch.line, "the same command line is started again, with other variables or elsewhere: left out"
             )
-        found.setdefault(words, launch)
+        elif other is not None:
+            notes.add(
+                launch.line,
+                f"an alternative to the server of line {other.line}, with the same model and port: left out",
+            )
+        else:
+            found.setdefault(words, launch)
     return list(found.values())
+
+
+def _takes_its_place(one: Launch, other: Launch) -> bool:
+    """Whether two starts, of the same model on the same port, cannot run at the same time."""
+    if one.around.container or other.around.container or (one.unit and other.unit):
+        return False
+    places = []
+    for launch in (one, other):
+        options = {group.flag: group.values for group in groups(launch.words)[0]}
+        places.append([options.get(flag) for flag in ("--port", "--host")])
+        places[-1].append(options.get("--model-path", options.get("--model")))
+    return places[0] == places[1] and places[0][0] is not None and places[0][2] is not None
 
 
 def _nothing(finder: Finder, what: str) -> UnreadableError:
@@ -164,6 +184,12 @@ def _say_outside(runner: Runner, finder: Finder, notes: Notes) -> None:
     """Which variables a caller of the script could set."""
     words = [word.text for launch in finder.launches for word in launch.words]
     outside = runner.state.scope.outside.items()
+    if "@" in runner.state.scope.outside and finder.launches:
+        text = "the script's own arguments are not known here: it was read as started without any"
+        notes.add(finder.launches[0].line, text)
+    if finder.launches and (added := sorted(name for name in runner.state.scope.added if not name.endswith("PATH"))):
+        shown = ", ".join(added)
+        notes.add(finder.launches[0].line, f"{shown}: what is added when it is set from outside was left out")
     names = [name for name, default in outside if default and any(_comes_from(word, default) for word in words)]
     if names:
         shown = ", ".join(f"${name}" if name.isdecimal() else name for name in names)

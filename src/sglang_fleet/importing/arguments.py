@@ -72,6 +72,8 @@ def _add(found: Settings, group: Group, known: Catalogue, *, secrets: Secrets, n
     if name in found.args:
         notes.add(group.line, f"{argument.flag} stands there twice; the last one counts, as for SGLang")
     found.args[name] = _value(group, argument, name, known, notes)
+    if name == "served_model_name" and any(":" in plain(value) for value in group.values):
+        notes.add(group.line, f"{argument.flag} holds ':', which SGLang refuses, and lint too: write another name")
 
 
 def _without_login(group: Group, secrets: Secrets, notes: Notes) -> Group:

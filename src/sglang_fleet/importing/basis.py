@@ -7,6 +7,10 @@ from pathlib import Path
 
 UNKNOWN = "\0"
 """Stands on both sides of a piece of text whose value only the host knows; no word of a process can hold it."""
+SEVERAL = "\1"
+"""Stands at the end of such a piece that a shell would split: it may be one word, none or several."""
+_SHIELD = 0x100000
+"""The first of the characters for private use that stand for those of an unknown piece while other readers see it."""
 
 
 class UnreadableError(Exception):
@@ -32,12 +36,33 @@ class Word:
 
 def plain(text: str) -> str:
     """A text with its unknown pieces as they were written."""
-    return text.replace(UNKNOWN, "")
+    return unshielded(text).replace(SEVERAL + UNKNOWN, "").replace(UNKNOWN, "")
 
 
 def unknown(written: str) -> str:
     """A piece of text whose value only the host knows, as it was written."""
     return f"{UNKNOWN}{plain(written)}{UNKNOWN}"
+
+
+def several(written: str) -> str:
+    """The same for a piece that may be no word, one or more."""
+    return f"{UNKNOWN}{plain(written)}{SEVERAL}{UNKNOWN}"
+
+
+def shielded(text: str) -> str:
+    """A text whose unknown pieces no reader takes apart: without blanks, quotes and signs that mean something."""
+    pieces = text.split(UNKNOWN)
+    for index in range(1, len(pieces), 2):
+        piece = f"{UNKNOWN}{pieces[index]}{UNKNOWN}"
+        pieces[index] = "".join(chr(_SHIELD + ord(each)) if each < "\x80" else each for each in piece)
+    return "".join(pieces)
+
+
+def unshielded(text: str) -> str:
+    """The text again, with its unknown pieces marked as before."""
+    if text.isascii():
+        return text
+    return "".join(chr(ord(each) - _SHIELD) if _SHIELD <= ord(each) < _SHIELD + 0x80 else each for each in text)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -163,6 +188,24 @@ class Launch:
     drain: float | None = None
     program: str = ""
     exposed: tuple[str, ...] = ()
+
+    def unshielded(self) -> Launch:
+        """The same with its unknown pieces marked again, where another reader saw them shielded."""
+        around = replace(
+            self.around,
+            environment={unshielded(name): unshielded(value) for name, value in self.around.environment.items()},
+            directory=None if self.around.directory is None else unshielded(self.around.directory),
+            user=None if self.around.user is None else unshielded(self.around.user),
+            image=(unshielded(self.around.image[0]), self.around.image[1]),
+            name=unshielded(self.around.name),
+        )
+        return replace(
+            self,
+            words=tuple(Word(unshielded(word.text), word.line) for word in self.words),
+            around=around,
+            name=unshielded(self.name),
+            description=unshielded(self.description),
+        )
 
 
 class Notes:

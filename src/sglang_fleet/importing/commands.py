@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sglang_fleet.importing import containers, unit
-from sglang_fleet.importing.basis import UNKNOWN, Launch, Notes, Surroundings, Word, plain
+from sglang_fleet.importing.basis import UNKNOWN, Launch, Notes, Surroundings, Word, plain, shielded
 from sglang_fleet.importing.engines import engine_of, engine_of_image
 from sglang_fleet.importing.releases import Pin, required
 from sglang_fleet.importing.shell import run
@@ -90,15 +90,16 @@ class Finder:
         before = len(self.launches)
         if unit.is_unit(body.text):
             name = next((posixpath.basename(file) for file in files if file.endswith(".service")), "")
-            self.launches += unit.read(
-                lines + plain(body.text),
+            found = unit.read(
+                lines + shielded(body.text),
                 unit=plain(name),
                 files=around.reads,
                 notes=self.notes,
                 finder=Finder(self.notes),
             )
+            self.launches += [launch.unshielded() for launch in found]
         elif body.text.startswith("#!") or posixpath.basename(words[0].text) not in _NO_START:
-            run(lines + plain(body.text), line=1, around=around, notes=self.notes, handler=self.command)
+            run(lines + shielded(body.text), line=1, around=around, notes=self.notes, handler=self.command)
         return len(self.launches) > before
 
     def _read(self, words: list[Word], around: Surroundings) -> bool:
@@ -203,9 +204,25 @@ class Finder:
         inner = replace(around, user=users[0] if users else "root")
         return at + 1 < len(words) and self._script(words[at + 1].text, words[at + 1].line, inner)
 
-    def _script(self, script: str, line: int, around: Surroundings, *, arguments: tuple[str, ...] = ()) -> bool:
+    def _script(
+        self,
+        script: str,
+        line: int,
+        around: Surroundings,
+        *,
+        arguments: tuple[str, ...] | None = None,
+        counts: bool = True,
+    ) -> bool:
         before = len(self.launches)
-        run(plain(script), line=line, around=around, notes=self.notes, handler=self.command, arguments=arguments)
+        run(
+            plain(script),
+            line=line,
+            around=around,
+            notes=self.notes,
+            handler=self.command,
+            arguments=arguments,
+            counts=counts,
+        )
         return len(self.launches) > before
 
     def _file(self, words: list[Word], around: Surroundings) -> bool:
@@ -215,7 +232,8 @@ class Finder:
             self.seen.append((plain(name), line))
             return False
         self.notes.add(line, f"{plain(name)} was read as well; its lines are counted as this one")
-        return self._script(text, line, around, arguments=tuple(word.text for word in words[1:]))
+        arguments = tuple(word.text for word in words[1:])
+        return self._script(text, line, around, arguments=arguments, counts=False)
 
     def _foreign(self, words: list[Word], around: Surroundings) -> bool:
         """A program that is not SGLang; a script that is here is read."""

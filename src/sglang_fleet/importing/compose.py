@@ -17,7 +17,7 @@ from sglang_fleet.importing.basis import Files, Launch, Notes, Surroundings, Unr
 from sglang_fleet.importing.containers import Container
 from sglang_fleet.importing.engines import engine_of_image
 from sglang_fleet.importing.shell.expansion import heredoc
-from sglang_fleet.importing.shell.scope import Scope
+from sglang_fleet.importing.shell.scope import Scope, Value
 
 if TYPE_CHECKING:
     from sglang_fleet.importing.commands import Finder
@@ -100,9 +100,9 @@ def _document(text: str) -> object:
         raise UnreadableError(1, "expected a compose file in YAML") from None
 
 
-def _dotenv(files: Files) -> dict[str, str | list[str]]:
+def _dotenv(files: Files) -> dict[str, Value]:
     text = files.read(".env") or ""
-    found: dict[str, str | list[str]] = {}
+    found: dict[str, Value] = {}
     for line in text.splitlines():
         name, equals, value = line.strip().partition("=")
         if equals and not name.startswith("#"):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pydantic import ValidationError
 
 from sglang_fleet.importing.arguments import on_host
-from sglang_fleet.importing.basis import Launch, Notes, plain
+from sglang_fleet.importing.basis import UNKNOWN, Launch, Notes, plain
 from sglang_fleet.importing.secrets import Secrets, holds_secret
 from sglang_fleet.masking import is_sensitive
 from sglang_fleet.render import HOME, STATE
@@ -97,19 +97,31 @@ def _sort(found: Variables, name: str, value: str, line: int, *, secrets: Secret
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or not is_environment_value(plain(value)):
         notes.add(line, "a variable that no unit can hold was left out")
         return
-    if plain(value) != value:
-        notes.add(line, f"{name}: {value} is only known on the host; write its value")
+    own = _without_itself(name, value)
+    if own != value:
+        notes.add(line, f"{name}: what it held before is only known on the host: that part was left out")
+    value = own
+    if UNKNOWN in value:
+        notes.add(line, f"{name}: {value} is only known on the host: left out; write it in environment")
+        return
     if name == "PYTHONPATH":
         notes.add(
             line, "PYTHONPATH may bring packages that hide those of the product's environment; remove it if you can"
         )
-    setting, why = _nccl(name, plain(value)) if name in _FIELDS else (None, "")
+    setting, why = _nccl(name, value) if name in _FIELDS else (None, "")
     if setting is not None:
         found.nccl[_FIELDS[name]] = setting
         return
     if why:
         notes.add(line, f"{name}: {why}; kept in environment as it was")
-    found.environment[name] = plain(value)
+    found.environment[name] = value
+
+
+def _without_itself(name: str, value: str) -> str:
+    """`/a:$NAME`, `$NAME:/a`: the value less what the variable held before, which nothing here says."""
+    itself = rf"{UNKNOWN}\$(?:{name}|\{{{name}(?:[:+-][^{UNKNOWN}]*)?\}})[^{UNKNOWN}\w]?{UNKNOWN}"
+    left = re.sub(rf"[:, ]?{itself}\Z|(?:{itself})[:, ]?", "", value)
+    return left if left != value and left.strip(":, ") else value
 
 
 def _nccl(name: str, value: str) -> tuple[object, str]:

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sglang_fleet.importing.basis import UNKNOWN, Notes, Word, unknown
+from sglang_fleet.importing.basis import UNKNOWN, Notes, Word, several, unknown
 from sglang_fleet.unit_reading import OpenQuoteError
 from sglang_fleet.unit_reading import words as words_of
 
@@ -126,7 +126,7 @@ def expanded(words: Sequence[Word], environment: Mapping[str, str], *, is_comple
 
 def _split(text: str) -> list[str]:
     if UNKNOWN in text:
-        return [text]
+        return [several(text)]
     try:
         return [word for word, _ in words_of(text)]
     except OpenQuoteError:

@@ -61,7 +61,7 @@ WORDS = (
     "&a",
     "!!x ",
 )
-pieces = st.sampled_from((*SIGNS, *WORDS, "${a["))
+pieces = st.sampled_from((*SIGNS, *WORDS, "${a[", "((", "))", "a[1]=", "while ", "<<<", "${!", "shift\n", "break\n"))
 
 
 def read(text: str, source: str) -> None:
@@ -87,6 +87,12 @@ def test_a_source_that_was_damaged_is_read_or_refused(source: str, at: int, leng
 @example(text="x='$'" * 2000, source="run.sh")
 @example(text="${A:-" * 60 + "}" * 60, source="run.sh")
 @example(text="a() { b; }; b() { a; }; a", source="run.sh")
+@example(text="a() { b; b; }; b() { a; a; }; a", source="run.sh")
+@example(text="while ((1)); do ((n++)); " * 6 + "done\n" * 6, source="run.sh")
+@example(text="for ((i=0; i<99; i++)); do while x; do for y; do " * 9 + "done\ndone\ndone\n" * 9, source="run.sh")
+@example(text="A[9" * 40 + "]" * 40 + "=1; $((" + "(" * 300 + "1" + ")" * 300 + "))", source="run.sh")
+@example(text="((((((1))))); ((a)); ((" * 50, source="run.sh")
+@example(text="a=b; b=a; start $((a)) ${!a} ${!b}; n='${!n}'; start ${!n}", source="run.sh")
 @example(text="services:\n  a: &a {b: *a}\n", source="c.yml")
 @example(text="services:\n  a:\n    command: &c [*c]\n", source="c.yml")
 @example(text="python -m sglang.launch_server " + "--tp $((9**9**9))", source="run.sh")

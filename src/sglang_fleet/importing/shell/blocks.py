@@ -6,16 +6,16 @@ Of a condition that only the host can decide, the branch that starts SGLang is t
 from __future__ import annotations
 
 import contextlib
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sglang_fleet.importing.basis import UNKNOWN, Notes, Surroundings, UnreadableError, Word
+from sglang_fleet.importing.basis import Notes, Surroundings, UnreadableError, Word, unknown
 from sglang_fleet.importing.shell import expansion
 from sglang_fleet.importing.shell.conditions import holds
 from sglang_fleet.importing.shell.nodes import (
+    Arithmetic,
     Case,
     Chain,
     For,
@@ -27,25 +27,40 @@ from sglang_fleet.importing.shell.nodes import (
     Subshell,
     While,
     names_set,
+    words_in,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sglang_fleet.importing.shell.quoting import ShellWord
     from sglang_fleet.importing.shell.state import State
 
 Handler = Callable[[list[Word], Surroundings], bool]
 """Takes a command and what it starts in; says whether it started SGLang."""
 
-_MOST_ROUNDS = 16
+
+_MOST_STEPS = 50_000
+_CONDITIONS = ("[", "[[", "test", "command", "which", "type", "hash", "grep", "getopts", "read")
+
+
+class Left(Exception):  # noqa: N818 - no error
+    """A block is left before its end."""
 
 
 @dataclass(slots=True)
-class Ended(Exception):  # noqa: N818 - no error: `exit` and `return`
-    """The script or the function ends here."""
+class Ended(Left):
+    """The script or the function ends here: `exit`, `return`; with the status where that is known."""
 
     whole: bool
+    status: bool | None = None
+
+
+@dataclass(slots=True)
+class Broken(Left):
+    """Loops end here, or their next round begins: `break`, `continue`."""
+
+    levels: int
+    goes_on: bool
 
 
 class Blocks(ABC):
@@ -57,16 +72,33 @@ class Blocks(ABC):
         handler: takes every command that is none of the shell's own.
         is_trial: whether this only looks for a start of SGLang.
         depth: how many functions and files deep it is.
+        starts: how often SGLang was started so far.
+        steps: how much was gone through, one number that all trials share.
     """
 
     def __init__(self, state: State, *, notes: Notes, handler: Handler, is_trial: bool = False) -> None:
         self.state = state
         self.notes, self.handler, self.is_trial = notes, handler, is_trial
         self.depth = 0
+        self.starts = 0
+        self.steps = [0]
+
+    @property
+    def is_long(self) -> bool:
+        """Whether so much was gone through that no loop gets another round, and no function another call."""
+        return self.steps[0] > _MOST_STEPS
 
     @abstractmethod
     def simple(self, node: Simple) -> bool | None:
         """Do what a single command does; its status, None when only the host knows."""
+
+    @abstractmethod
+    def for_loop(self, node: For) -> bool | None:
+        """Go through a loop over words."""
+
+    @abstractmethod
+    def while_loop(self, node: While) -> bool | None:
+        """Go through a loop with a condition."""
 
     def node(self, node: Node) -> bool | None:
         """Go through a part of the tree; its status, None when only the host knows."""
@@ -76,52 +108,102 @@ class Blocks(ABC):
             Pipeline: self._pipeline,
             If: self._if,
             Case: self._case,
-            For: self._for,
-            While: self._while,
+            For: self.for_loop,
+            While: self.while_loop,
+            Arithmetic: self._arithmetic,
             Function: self._define,
             Subshell: self._subshell,
         }
+        self.steps[0] += 1
         return readers[type(node)](node)
 
     def _chain(self, node: Chain) -> bool | None:
         status: bool | None = True
-        for before, link in node.links:
+        for index, (before, link) in enumerate(node.links):
             if (before == "||" and status is True) or (before == "&&" and status is False):
                 continue
-            status = self._perhaps(link) if before == "||" and status is None else self.node(link)
+            previous = node.links[index - 1][1]
+            if before in ("&&", "||") and status is not None and self._goes_on(previous, link):
+                continue
+            # A command of which nothing is known is taken to work, a condition is not taken to hold.
+            unsure = before == "||" or (before == "&&" and _is_condition(previous))
+            status = self._perhaps(link) if unsure and status is None else self.node(link)
         return status
 
-    def _pipeline(self, node: Pipeline) -> bool | None:
-        statuses = [self.node(command) for command in node.commands]
-        if len(node.commands) > 1 or statuses[0] is None:
+    def _arithmetic(self, node: Arithmetic) -> bool | None:
+        value = expansion.number(node.expression, replace(self.state.scope, is_closed=True))
+        if value is None:
+            for name in names_set(node):
+                self.state.forget(name)
             return None
-        return statuses[0] != node.negated
+        return value != 0
+
+    def _pipeline(self, node: Pipeline) -> bool | None:
+        if len(node.commands) > 1:
+            for command in node.commands:
+                self._subshell(Subshell(command))
+            return None
+        status = self.node(node.commands[0])
+        return None if status is None else status != node.negated
 
     def _if(self, node: If) -> bool | None:
         undecided: list[Node] = []
         for condition, body in node.branches:
             status = True if condition is None else self.node(condition)
             if status is True and not undecided:
-                return self.node(body)
+                return True if condition is not None and self._goes_on(condition, body) else self.node(body)
             if status is not False:
                 undecided.append(body)
         return self._undecided(node.line, undecided) if undecided else True
 
+    def _goes_on(self, condition: Node, body: Node) -> bool:
+        """Whether a script only ends here since nothing gives it what it takes from outside.
+
+        It was started with that, or there would be nothing to import: so it is read on, with a value that only the
+        host knows.
+        """
+        if self.starts or not self._refuses(body):
+            return False
+        scope = self.state.scope
+        names = {name for word in words_in(condition) for name in expansion.parameters_in(word)}
+        missing = sorted(name for name in names if name.isidentifier() and not scope.variables.get(name))
+        takes = not scope.inside and any(name in ("#", "@", "*") or name.isdecimal() for name in names)
+        if not missing and not takes:
+            return False
+        for name in missing:
+            scope.variables[name] = unknown(f"${name}")
+        if not self.is_trial:
+            what = ", ".join(missing) or "arguments"
+            self.notes.add(_line(condition), f"the script ends here when nothing gives it {what}: read as if given")
+        return True
+
+    def _refuses(self, body: Node, depth: int = 0) -> bool:
+        """Whether a block ends the script with an error, and that is all."""
+        while isinstance(body, Chain) and body.links and body.links[-1][0] == ";":
+            body = body.links[-1][1]
+        if not isinstance(body, Simple) or not body.words or depth > 1:
+            return False
+        name = body.words[0].literal or ""
+        if name in ("exit", "return"):
+            return len(body.words) > 1 and body.words[1].literal != "0"
+        return name in self.state.functions and self._refuses(self.state.functions[name], depth + 1)
+
     def _case(self, node: Case) -> bool | None:
         value = expansion.text(node.word, self.state.scope)
-        if UNKNOWN in value:
-            return self._undecided(node.line, [body for _, body in node.branches])
+        undecided: list[Node] = []
         for patterns, body in node.branches:
-            found = [expansion.text(each, self.state.scope) for each in patterns]
-            if any(holds([value, "==", pattern]) for pattern in found):
+            found = [holds([value, "==", expansion.text(each, self.state.scope)]) for each in patterns]
+            if any(found) and not undecided:
                 return self.node(body)
-        return True
+            if any(found) or None in found:
+                undecided.append(body)
+        return self._undecided(node.line, undecided) if undecided else True
 
     def _undecided(self, line: int, bodies: Sequence[Node]) -> bool | None:
         """Branches of which only the host knows the right one."""
         if self.is_trial:  # all of them, each once: a trial within a trial would double with every level
             for body in bodies:
-                with contextlib.suppress(Ended):
+                with contextlib.suppress(Left):
                     self.node(body)
             return None
         starting = next((body for body in bodies if self._starts(body)), None)
@@ -133,40 +215,13 @@ class Blocks(ABC):
             self.notes.add(line, f"only the host can decide this; what it sets was left out: {', '.join(names)}")
         return None
 
-    def _for(self, node: For) -> bool | None:
-        words = [word for each in node.words for word in self._round(each)]
-        if any(UNKNOWN in word for word in words) or len(words) > _MOST_ROUNDS:
-            return self._one_round(node.line, node.body)
-        for word in words:
-            self.state.scope.variables[node.name] = word
-            self.node(node.body)
-        return None
-
-    def _round(self, word: ShellWord) -> list[str]:
-        """`{0..3}` as its numbers, anything else as a shell expands it."""
-        found = re.fullmatch(r"\{(-?[0-9]{1,9})\.\.(-?[0-9]{1,9})\}", word.literal or "")
-        if found is None:
-            return [each.text for each in expansion.fields((word,), self.state.scope)]
-        first, last = int(found[1]), int(found[2])
-        step = 1 if last >= first else -1
-        return [str(number) for number in range(first, last + step, step)[: _MOST_ROUNDS + 1]]
-
-    def _while(self, node: While) -> bool | None:
-        return None if self.node(node.condition) is False else self._one_round(node.line, node.body)
-
     def _perhaps(self, node: Node) -> bool | None:
         """What may run or not, such as what stands behind `||`; entered when it starts SGLang."""
         if self.is_trial:
             return self._undecided(0, [node])
-        return self.node(node) if self._starts(node) else None
-
-    def _one_round(self, line: int, body: Node) -> bool | None:
-        if self.is_trial:
-            return self._undecided(line, [body])
-        if self._starts(body):
-            self.notes.add(line, "how often this loop runs is not known: it was read as one round")
-            self.node(body)
-        return None
+        if self._starts(node):
+            return self.node(node)
+        return self._undecided(_line(node), [node]) if names_set(node) else None
 
     def _define(self, node: Function) -> bool | None:
         self.state.functions[node.name] = node.body
@@ -176,7 +231,7 @@ class Blocks(ABC):
         kept, self.state = self.state, self.state.copy()
         try:
             return self.node(node.body)
-        except Ended:
+        except Left:
             return None
         finally:
             self.state = kept
@@ -190,6 +245,22 @@ class Blocks(ABC):
             return found[-1]
 
         trial = type(self)(self.state.copy(), notes=Notes(), handler=handler, is_trial=True)
-        with contextlib.suppress(Ended, UnreadableError):
+        trial.depth, trial.steps = self.depth, self.steps
+        with contextlib.suppress(Left, UnreadableError):
             trial.node(node)
         return any(found)
+
+
+def _is_condition(node: Node) -> bool:
+    if isinstance(node, Simple):
+        return bool(node.words) and node.words[0].literal in _CONDITIONS
+    return isinstance(node, Arithmetic | Pipeline)
+
+
+def _line(node: Node) -> int:
+    """The line that a node begins on."""
+    if isinstance(node, Chain | Pipeline):
+        inner = node.links[0][1] if isinstance(node, Chain) and node.links else None
+        inner = node.commands[0] if isinstance(node, Pipeline) else inner
+        return _line(inner) if inner is not None else 1
+    return _line(node.body) if isinstance(node, Function | Subshell) else node.line

@@ -20,12 +20,14 @@ class Token:
 
     Attributes:
         heredoc: for `<<`: the text it brings.
+        arithmetic: for `((`: what stands up to `))`.
     """
 
     text: str
     line: int
     word: ShellWord | None = None
     heredoc: str | None = None
+    arithmetic: str | None = None
     heredoc_end: tuple[str, bool, bool] | None = field(default=None, repr=False)
 
 
@@ -75,6 +77,8 @@ class _Lexer(Reader):
             self.at = len(text) if end < 0 else end
         elif character in "<>" and text[at + 1 : at + 2] == "(":
             self._word()
+        elif text.startswith("((", at) and self._double_brackets():
+            pass
         elif character in _SINGLE or text.startswith("&>", at):
             operator = next((each for each in _OPERATORS if text.startswith(each, at)), character)
             token = Token(operator, self.line())
@@ -84,6 +88,19 @@ class _Lexer(Reader):
                 self._heredoc_start(token, strips=operator == "<<-")
         else:
             self._word()
+
+    def _double_brackets(self) -> bool:
+        """`(( … ))`; false when these are two brackets with commands in them."""
+        start = self.at
+        try:
+            inner = self.until_closed("(", ")")
+        except UnreadableError:
+            inner = ""
+        if inner.endswith(")") and _closes_last(inner):
+            self.found.append(Token("((", self.line(start), arithmetic=inner[1:-1]))
+            return True
+        self.at = start
+        return False
 
     def _heredoc_start(self, token: Token, *, strips: bool) -> None:
         found = re.compile(r"[ \t]*(?:'([^'\n]*)'|\"([^\"\n]*)\"|(\\?[^\s;&|<>()]+))").match(self.text, self.at)
@@ -157,3 +174,13 @@ class _Lexer(Reader):
     def _process(self) -> Part:
         self.at += 1
         return Part("command", self.until_closed("(", ")"))
+
+
+def _closes_last(inner: str) -> bool:
+    """Whether the bracket that opens a text is closed by its last character."""
+    depth = 0
+    for at, character in enumerate(inner):
+        depth += (character == "(") - (character == ")")
+        if depth == 0:
+            return at == len(inner) - 1
+    return False

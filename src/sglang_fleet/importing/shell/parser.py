@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sglang_fleet.importing.basis import UnreadableError
+from sglang_fleet.importing.shell.cursor import Cursor
 from sglang_fleet.importing.shell.nodes import (
+    Arithmetic,
     Assignment,
     Case,
     Chain,
@@ -44,32 +46,7 @@ def parse(found: list[Token]) -> Chain:
     return tree
 
 
-class _Parser:
-    def __init__(self, found: list[Token]) -> None:
-        self.tokens, self.at, self.depth = found, 0, 0
-
-    def peek(self) -> str:
-        return self.tokens[self.at].text if self.at < len(self.tokens) else ""
-
-    def keyword(self) -> str:
-        """The word that stands here when it may be a keyword."""
-        token = self.tokens[self.at] if self.at < len(self.tokens) else None
-        return (token.word.literal or "") if token is not None and token.word is not None else ""
-
-    def line(self) -> int:
-        return self.tokens[min(self.at, len(self.tokens) - 1)].line
-
-    def skip_lines(self) -> None:
-        while self.peek() in ("\n", ";") and self.at < len(self.tokens):
-            self.at += 1
-
-    def expect(self, *keywords: str) -> str:
-        found = self.keyword() or self.peek()
-        if self.at >= len(self.tokens) or found not in keywords:
-            raise UnreadableError(self.line(), f"expected {' or '.join(keywords)}")
-        self.at += 1
-        return found
-
+class _Parser(Cursor):
     def chain(self, ends: tuple[str, ...]) -> Chain:
         """Commands up to a keyword or operator, which is left where it is."""
         self.depth += 1
@@ -122,6 +99,9 @@ class _Parser:
             body = self.chain((")",))
             self.expect(")")
             return Subshell(body)
+        if self.peek() == "((":
+            self.at += 1
+            return Arithmetic(self.tokens[self.at - 1].arithmetic or "", line)
         readers = {"{": self._group, "if": self._if, "for": self._for, "case": self._case, "function": self._function}
         if keyword in ("while", "until"):
             return self._while(line)
@@ -153,7 +133,7 @@ class _Parser:
 
     def _for(self, line: int) -> Node:
         self.at += 1
-        if self.peek() == "(":
+        if self.peek() == "((":
             return self._counting_for(line)
         name = self.keyword()
         self.at += 1
@@ -164,18 +144,20 @@ class _Parser:
             while self.at < len(self.tokens) and self.tokens[self.at].word is not None:
                 words.append(self.tokens[self.at].word or ShellWord((), line))
                 self.at += 1
+        else:
+            words.append(ShellWord((Part("parameter", "@", quoted=True),), line))
         return For(name, tuple(words), self._do(), line)
 
     def _counting_for(self, line: int) -> Node:
-        while self.at < len(self.tokens) and self.keyword() != "do":
-            self.at += 1
-        unknown = ShellWord((Part("command", "((…))"),), line)
-        return For("_", (unknown,), self._do(), line)
+        first, condition, after = [*(self.tokens[self.at].arithmetic or "").split(";"), "", ""][:3]
+        self.at += 1
+        loop = While(Arithmetic(condition or "1", line), self._do(), line, after=Arithmetic(after or "1", line))
+        return Chain(((";", Arithmetic(first or "1", line)), (";", loop)))
 
     def _while(self, line: int) -> Node:
-        self.at += 1
+        until = self.expect("while", "until") == "until"
         condition = self.chain(("do",))
-        return While(condition, self._do(), line)
+        return While(condition, self._do(), line, until=until)
 
     def _do(self) -> Node:
         self.skip_lines()
@@ -227,6 +209,7 @@ class _Parser:
         words: list[ShellWord] = []
         heredoc: tuple[str, bool, int] | None = None
         output: ShellWord | None = None
+        given: ShellWord | None = None
         while self.at < len(self.tokens):
             token = self.tokens[self.at]
             if token.word is None:
@@ -236,7 +219,10 @@ class _Parser:
                     continue
                 if token.text not in _REDIRECTIONS:
                     break
+                is_given = token.text == "<<<"
                 found, target = self._redirection()
+                if is_given:
+                    given, target = target, None
                 heredoc = found or heredoc
                 output = target or output
                 continue
@@ -251,7 +237,7 @@ class _Parser:
                 words.append(token.word)
         if not (assignments or words or output or heredoc) and self.at < len(self.tokens):
             raise UnreadableError(line, f"expected a command, found {self.peek()}")
-        return Simple(tuple(assignments), tuple(words), line, heredoc, output)
+        return Simple(tuple(assignments), tuple(words), line, heredoc, output, given)
 
     def _bracketed(self) -> list[ShellWord]:
         """What stands in `[[ … ]]`, where `<`, `&&` and brackets are words too."""
@@ -275,4 +261,5 @@ class _Parser:
         if target is None:
             raise UnreadableError(token.line, f"expected a file after {token.text}")
         self.at += 1
-        return None, target if token.text.startswith((">", "&>")) and token.text != ">&" else None
+        is_wanted = token.text == "<<<" or (token.text.startswith((">", "&>")) and token.text != ">&")
+        return None, target if is_wanted else None

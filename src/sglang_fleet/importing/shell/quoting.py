@@ -78,6 +78,25 @@ class Reader:
             return self._double()
         return [self._substitution(quoted=False)]
 
+    def operand(self, *, quoted: bool) -> list[Part]:
+        """The pieces of what stands behind an operator in `${X:-…}`; its blanks belong to it."""
+        parts: list[Part] = []
+        while self.at < len(self.text):
+            character = self.text[self.at]
+            if character in "$`" and quoted:
+                parts.append(self._substitution(quoted=True))
+            elif character in "'\"\\$`" and not quoted:
+                parts += self.special(character)
+            elif character == '"':
+                self.at += 1  # quotes in quotes: what they hold is quoted already
+            elif character == "\\" and self.text[self.at + 1 : self.at + 2] in ('"', "\\", "$", "`", "}"):
+                parts.append(Part("text", self.text[self.at + 1], quoted=True))
+                self.at += 2
+            else:
+                parts.append(Part("text", character, quoted))
+                self.at += 1
+        return parts
+
     def _single(self) -> str:
         end = self.text.find("'", self.at + 1)
         if end < 0:

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import contextlib
 import posixpath
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sglang_fleet.importing.basis import Notes, Surroundings, UnreadableError, Word, plain
 from sglang_fleet.importing.shell import expansion
-from sglang_fleet.importing.shell.blocks import Blocks, Ended, Handler
+from sglang_fleet.importing.shell.arrays import set_element
+from sglang_fleet.importing.shell.blocks import Broken, Ended, Handler, Left
 from sglang_fleet.importing.shell.conditions import holds
 from sglang_fleet.importing.shell.lexer import tokens
+from sglang_fleet.importing.shell.loops import Loops
+from sglang_fleet.importing.shell.options import getopts
 from sglang_fleet.importing.shell.own import named, worth_a_note
 from sglang_fleet.importing.shell.parser import parse
 from sglang_fleet.importing.shell.state import State
@@ -23,11 +27,19 @@ if TYPE_CHECKING:
     from sglang_fleet.importing.shell.nodes import Simple
 
 _DEEPEST = 20
+_ELEMENT = re.compile(r"[A-Za-z_]\w*\[")
 _TRUE = ("true", ":", "echo", "printf", "mkdir")
 
 
 def run(
-    script: str, *, line: int, around: Surroundings, notes: Notes, handler: Handler, arguments: tuple[str, ...] = ()
+    script: str,
+    *,
+    line: int,
+    around: Surroundings,
+    notes: Notes,
+    handler: Handler,
+    arguments: tuple[str, ...] | None = None,
+    counts: bool = True,
 ) -> None:
     """Go through a script.
 
@@ -37,26 +49,27 @@ def run(
         around: what it starts in.
         notes: takes what cannot be carried over.
         handler: takes every command that is none of the shell's own.
-        arguments: the script's own arguments.
+        arguments: the script's own arguments; None when these are not known.
+        counts: whether its lines are the source's; of another file all is on the line that names it.
 
     Raises:
         UnreadableError: the script is no shell script.
     """
-    Runner(State(around, arguments), notes=notes, handler=handler).whole(script, line=line)
+    Runner(State(around, arguments), notes=notes, handler=handler).whole(script, line=line, counts=counts)
 
 
-class Runner(Blocks):
+class Runner(Loops):
     """One shell."""
 
-    def whole(self, script: str, *, line: int) -> None:
-        """Go through a whole script, whose first line has this number.
+    def whole(self, script: str, *, line: int, counts: bool = True) -> None:
+        """Go through a whole script, whose first line has this number, and the next ones the following when they count.
 
         Raises:
             UnreadableError: the script is no shell script.
         """
-        tree = parse(tokens(script, line=line))
+        tree = parse(tokens(script, line=line, counts=counts))
         try:
-            with contextlib.suppress(Ended):
+            with contextlib.suppress(Left):
                 self.node(tree)
         except RecursionError:
             raise UnreadableError(line, "the blocks lie too deep in one another") from None
@@ -67,13 +80,23 @@ class Runner(Blocks):
             for each in node.assignments:
                 self.state.assign(each)
             return True
+        first = node.words[0].parts[0]
+        if first.kind == "text" and not first.quoted and _ELEMENT.match(first.text):
+            text = expansion.text(node.words[0], self.state.scope)
+            if found := re.fullmatch(r"(\w+)\[(.*?)\](\+?)=(.*)", text, re.DOTALL):
+                set_element(self.state.scope, found[1], found[2], found[4], appends=bool(found[3]))
+                return True
         words = expansion.fields(node.words, self.state.scope)
         return self._run(words, node) if words else True
 
     def _run(self, words: list[Word], node: Simple) -> bool | None:
         name, rest = words[0].text, words[1:]
         if name in ("exit", "return"):
-            raise Ended(whole=name == "exit")
+            number = rest[0].text if rest else ""
+            raise Ended(name == "exit", int(number) == 0 if re.fullmatch(r"[0-9]{1,3}", number) else None)
+        if name in ("break", "continue"):
+            number = rest[0].text if rest else ""
+            raise Broken(int(number) if re.fullmatch(r"[1-9]", number) else 1, name == "continue")
         if name in ("[", "[[", "test"):
             return holds(self._tested(node))
         if name in self.state.functions:
@@ -86,7 +109,14 @@ class Runner(Blocks):
         name = words[0].text
         if name in (*_TRUE, "false"):
             return name != "false"
-        return True if self.state.builtin(node, words) else self._command(words, node)
+        if name == "getopts":
+            return getopts([word.text for word in words[1:]], self.state.scope)
+        if name == "let":
+            values = [expansion.number(word.text, self.state.scope) for word in words[1:]]
+            return None if None in values or not values else values[-1] != 0
+        if self.state.builtin(node, words, self.notes):
+            return None if name in ("read", "mapfile", "readarray") else True
+        return self._command(words, node)
 
     def _command(self, words: list[Word], node: Simple) -> bool | None:
         scope = self.state.scope
@@ -99,6 +129,7 @@ class Runner(Blocks):
             body, expands, line = node.heredoc
             given += [Word("<<", line + 1), Word(expansion.heredoc(body, scope) if expands else body, line + 1)]
         if self.handler(given, around):
+            self.starts += 1
             if node.output is not None and node.heredoc is None:
                 self.notes.add(node.line, "the output goes to the journal, no longer to a file")
             return None
@@ -116,23 +147,23 @@ class Runner(Blocks):
         return [expansion.text(word, closed) for word in node.words[1:end]]
 
     def _call(self, name: str, rest: list[Word], node: Simple) -> bool | None:
-        if self.depth > _DEEPEST:
+        if self.depth > _DEEPEST or self.is_long:
             return None
         for each in node.assignments:
             self.state.assign(each, exports=True)
-        scope = self.state.scope
-        before, inside = scope.positional, scope.inside
-        scope.positional, scope.inside = [word.text for word in rest], True
+        before = self.state.enter([word.text for word in rest])
         self.depth += 1
         try:
             return self.node(self.state.functions[name])
         except Ended as ended:
             if ended.whole:
                 raise
+            return ended.status
+        except Broken:
             return None
         finally:
             self.depth -= 1
-            scope.positional, scope.inside = before, inside
+            self.state.leave(before)
 
     def _source(self, rest: list[Word]) -> bool | None:
         if not rest:
@@ -148,7 +179,7 @@ class Runner(Blocks):
         self.depth += 1
         try:
             self.node(parse(tokens(text, line=line, counts=False)))
-        except (Ended, UnreadableError):
+        except (Left, UnreadableError):
             self.notes.add(line, f"{name} could not be read as a shell script to its end")
         finally:
             self.depth -= 1
