@@ -1,11 +1,12 @@
 """Keep secret values out of everything an operator is shown.
 
-Two nets: the values that are known, however they are written, and whatever has a telling name in front. Where the
-text leaves open how far a value goes, too much is hidden rather than too little.
+Three nets: the values that are known, however they are written, whatever has a telling name in front, and what tells
+of itself by its first letters. Where the text leaves open how far a value goes, too much is hidden rather than too
+little.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 
 from sglang_fleet.host.written import written_forms
@@ -26,7 +27,32 @@ _HARMLESS_WITH = {
     "pass": frozenset({"forward"}),
 }
 _OTHERS = frozenset({"watermark_config"})  # its JSON may hold keys: SGLang 0.5.23 hides it too, in ServerArgs' repr
+_HARMLESS = re.compile(r"|/.*|\$.*|[0-9.]+|true|false|yes|no|none|null", re.IGNORECASE)
 _PLACES = frozenset({"file", "path", "dir", "directory"})  # where a secret is, is none
+
+# Values that tell of themselves, as their issuers document them: model hubs, code hosts, clouds, web tokens. A word
+# such as hf_transfer is shorter, and is none.
+_LETTERS = "[A-Za-z0-9]"
+_LINKED = "[A-Za-z0-9_-]"
+_ISSUED = re.compile(
+    rf"""
+    (?:
+        sk[_-](?:ant|proj|live|svcacct|admin)[_-]{_LINKED}{{16,}}
+        | sk-(?:[a-z0-9]{{1,8}}-){{0,2}}{_LETTERS}{{16,}}{_LINKED}*
+        | (?:hf|gh[a-z])_{_LETTERS}{{16,}}{_LINKED}*
+        | github_pat_[A-Za-z0-9_]{{16,}} | glpat-{_LINKED}{{16,}}
+        | xox[a-z](?:\.xox[a-z])?-{_LINKED}{{16,}}
+        | A(?:KIA|SIA)[A-Z0-9]{{16,}}
+        | AIza{_LINKED}{{16,}}
+        | nvapi-{_LINKED}{{16,}}
+        | eyJ{_LINKED}{{8,}}\.{_LINKED}{{8,}}\.{_LINKED}{{8,}}
+    )
+    """,
+    re.VERBOSE,
+)
+_BEGINNINGS = ("sk-", "sk_", "hf_", "gh", "glpat-", "xox", "AKIA", "ASIA", "AIza", "nvapi-", "eyJ")
+# The end of a longer word is no beginning; an escape, such as \n within quotes, belongs to no word.
+_AT_A_WORD = re.compile(r"(?:\A|[^A-Za-z0-9]|\\[abfnrtv]|\\x[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2})\Z")
 
 # Text. `readable` shows a carriage return as ␍.
 _BLANK = r"[ \t\r␍]"
@@ -47,11 +73,15 @@ _PIECES = rf"""(?:
 _LINES_IN_QUOTES = r"""(?: "(?:[^"\\]|\\.)*" | '(?:[^'\\]|\\[^'])*' )"""
 _WORD = re.compile(rf"(?:{_LINES_IN_QUOTES})?{_PIECES}", re.VERBOSE | re.DOTALL)
 _WORD_AND_REST = re.compile(rf"(?:{_LINES_IN_QUOTES})?{_REST}", re.VERBOSE | re.DOTALL)
-_JSON_VALUE = re.compile(
-    r"""(?P<quote>\\*["'])[^\n]*?(?<!\\)(?P=quote)(?=\s*[,}\]]|[ \t\r]*(?:\n|\Z))
+_STRUCTURED = r"""(?P<quote>\\*["'])[^\n]*?(?<!\\)(?P=quote)(?=\s*[,}\]]|[ \t\r]*(?:\n|\Z))
     | \[(?:"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'|[^]"'])*+[^\n]*
     | \{(?:"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'|[^}"'])*+[^\n]*
-    | ["'\\][^\n]* | [^\s,}\]]+""",
+    | ["'\\][^\n]*
+"""
+_JSON_VALUE = re.compile(rf"{_STRUCTURED} | [^\s,}}\]]+", re.VERBOSE)
+# {password: such as this, b: 2}: up to the comma, or to what closes the mapping.
+_IN_BRACES = re.compile(
+    rf"{_STRUCTURED} | [^\s,}}\]#][^\n]*?(?=[}}\]]*[ \t\r␍]*(?:,\s|,?\s*\Z|,?\n)|[}}\]]+[ \t]+\#)",
     re.VERBOSE,
 )
 # What may stand before a value, the leftmost first, so that nothing within a value is taken for a name.
@@ -80,8 +110,26 @@ def mask(text: str, values: Iterable[str] = ()) -> str:
     known = {form for value in set(values) if len(value) >= _SHORTEST for form in _forms(value)}
     for form in sorted(known, key=len, reverse=True):
         text = text.replace(form, MASK)
-    text = _hide_named(_URL.sub(f"{MASK}@", text))
-    return _URL_WITH_ODD_PASSWORD.sub(f"{MASK}@", text)
+    text = _without(_URL.sub(f"{MASK}@", text), _named)
+    return _without(_URL_WITH_ODD_PASSWORD.sub(f"{MASK}@", text), _issued)
+
+
+def looks_secret(text: str) -> bool:
+    """Whether a text holds what is a secret by its form alone: `hf_…`, `sk-…`, `AKIA…`, a web token."""
+    return next(_issued(text), None) is not None
+
+
+def holds_secret(text: str) -> bool:
+    """Whether a text holds a secret in clear, by its form or by the name before it.
+
+    What only says where a secret is, is none: a path, a variable. Nor are numbers, and `true` and the like.
+    """
+    return looks_secret(text) or any(not is_harmless(text[start:end]) for start, end in _named(text, bearers=False))
+
+
+def is_harmless(value: str) -> bool:
+    """Whether a value tells nothing, though its name is a secret's: a path, a variable, a number, a switch, nothing."""
+    return _HARMLESS.fullmatch(value.strip().strip("\"'\\")) is not None
 
 
 def is_sensitive(name: str) -> bool:
@@ -99,18 +147,34 @@ def _forms(value: str) -> frozenset[str]:
     return frozenset(written_forms(value))
 
 
-def _hide_named(text: str) -> str:
+def _without(text: str, places: Callable[[str], Iterator[tuple[int, int]]]) -> str:
     kept: list[str] = []
-    shown = at = 0
+    shown = 0
+    for start, end in places(text):
+        kept += [text[shown:start], MASK]
+        shown = end
+    return "".join([*kept, text[shown:]])
+
+
+def _named(text: str, *, bearers: bool = True) -> Iterator[tuple[int, int]]:
+    """Where the values are that have a telling name in front; `bearers`: also whatever follows that mere word."""
+    at = 0
     while head := _HEAD.search(text, at):
         at = head.end()
-        if not _tells(head, text):
+        if (head["bearer"] and not bearers) or not _tells(head, text):
             continue
         value = _value_after(head, text).match(text, at)
         if value and value.end() > at:
-            kept += [text[shown:at], MASK]
-            shown = at = value.end()
-    return "".join([*kept, text[shown:]])
+            yield at, value.end()
+            at = value.end()
+
+
+def _issued(text: str) -> Iterator[tuple[int, int]]:
+    """Where the values are that tell of themselves."""
+    if any(beginning in text for beginning in _BEGINNINGS):
+        for found in _ISSUED.finditer(text):
+            if _AT_A_WORD.search(text, max(found.start() - 6, 0), found.start()):
+                yield found.span()
 
 
 def _tells(head: re.Match[str], text: str) -> bool:
@@ -136,6 +200,8 @@ def _value_after(head: re.Match[str], text: str) -> re.Pattern[str]:
         continues = re.search(rf"{_CONTINUED}\Z", text[: head.start() - len(before)])
         return _WORD_AND_REST if not before.strip("#;") and not continues else _WORD
     whole_line = not before.strip("- \t") or head["name"].lower().endswith("authorization")
+    if not whole_line and any(before.count(opening) > before.count(closing) for opening, closing in ("{}", "[]")):
+        return _IN_BRACES
     return _WORD_AND_REST if whole_line else _WORD
 
 

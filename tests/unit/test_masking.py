@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sglang_fleet.catalog import Argument, catalogue, versions
-from sglang_fleet.masking import MASK, is_sensitive, mask
+from sglang_fleet.masking import MASK, holds_secret, is_sensitive, looks_secret, mask
 from sglang_fleet.render import yaml_text
 from sglang_fleet.systemd_text import environment_line, exec_word
 
@@ -63,6 +63,7 @@ QUOTED: dict[str, Callable[[str], str]] = {
     "JSON in a shell's quotes": lambda value: f"--x {shlex.quote(json.dumps({'api_key': value, 'b': 1}))} --port 1",
     "Python": lambda value: repr({"a": 1, "api_key": value, "b": 2}),
     "YAML": lambda value: f"a: 1\n  api_key: {yaml_text(value)}\nb: 2",
+    "YAML, in braces": lambda value: f"a: {{api_key: {json.dumps(value)}, b: 2}}",
     "YAML, no quotes": lambda value: f"a: 1\n- api_key: {value.strip()}\nb: 2",
     "header": lambda value: f"GET /\nAuthorization: Bearer {value}\nHost: x",
     "header in a line": lambda value: f"sent Authorization: Basic {value}",
@@ -78,6 +79,7 @@ WORDS: dict[str, Callable[[str], str]] = {
     "URL": lambda value: f"index https://u:{value}@host/simple",
     "URL with a slash": lambda value: f"index https://u:p/{value}@host/simple",
     "bearer": lambda value: f"sent Bearer {value} to x",
+    "YAML, in braces": lambda value: f"a: [{{x: 1, api_key: {value}, b: 2}}, 3]  # c",
     "keyword argument": lambda value: f"ServerArgs(port=1, api_key={value}, x=2)",
 }
 
@@ -192,6 +194,87 @@ def test_what_stands_around_a_secret_stays_readable() -> None:
     )
     assert mask(text) == masked
     assert mask(masked) == masked
+
+
+ISSUED = [
+    "sk-proj-Ab3dEf6hIj9kLm2n",
+    "sk-abcdefghijklmnop0123",
+    "sk-live-abcdefghijklmnop",
+    "sk_live_abcdefghijklmnop",
+    "sk-ant-api03-Ab-d_f6hIj9kLm2n",
+    "sk-or-v1-0123456789abcdef0123",
+    "hf_abcdefghijklmnopqrst",
+    "ghp_0123456789abcdefABCD",
+    "gho_0123456789abcdefABCD",
+    "ghs_0123456789abcdefABCD",
+    "github_pat_11ABCDEFG0_abcdefghi",
+    "glpat-abcdefghijklmnopqrst",
+    "xoxb-123456789012-abcdefABCDEF",
+    "AKIAIOSFODNN7EXAMPLE",
+    "AIzaSyA-0123_456789abcdef",
+    "nvapi-abcdefghijk_mnop-rstu",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmN",
+]
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        *("{}", "environment: {{FOO: {}, B: 2}}", 'description: "key {}."', "GH={}", "--x {} --y", "a {}, b", "({})"),
+        *('"a\\n{}"', "https://x/?q=%3D{}", "- {}\n", "a_{}", "got '{}'"),
+    ],
+)
+@pytest.mark.parametrize("value", ISSUED)
+def test_a_value_that_tells_of_itself_is_hidden_wherever_it_stands(value: str, shape: str) -> None:
+    text = shape.format(value)
+    assert mask(text) == shape.format(MASK)
+    assert looks_secret(text)
+    assert holds_secret(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("HF_HUB_ENABLE_HF_TRANSFER=1", "hf_transfer", "hf_config", "hf_transformers_utils", "hf_" + "a" * 15),
+        *("sk-learn", "sk-learn-intelex-patched-build", "sk-…", "sk-0123456789abcde", "task-0123456789abcdef0123"),
+        *("ghp_short", "xoxo-love", "AKIASHORT", "nvapi-client", "eyJhbGciOiJIUzI1NiJ9", "eyJ.a.b", "github_pat_x"),
+        "sha256:" + "0123456789abcdef" * 4,
+        "releases/20261129T211036Z-0123456789ab",
+        "moonshotai/Kimi-K2-Instruct-0905 Qwen/Qwen3-235B-A22B-Instruct-2507-FP8",
+        "/disk-0123456789abcdef0123/models",
+    ],
+)
+def test_what_only_begins_alike_stays_readable(text: str) -> None:
+    assert mask(text) == text
+    assert not holds_secret(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("a: {password: leak, endpoint: x}", f"a: {{password: {MASK}, endpoint: x}}"),
+        ("a: {password: leak it, endpoint: x}", f"a: {{password: {MASK}, endpoint: x}}"),
+        ('a: {password: "l, k", endpoint: x}', f"a: {{password: {MASK}, endpoint: x}}"),
+        ("a: {x: 1, password: leak}", f"a: {{x: 1, password: {MASK}}}"),
+        ("a: [{x: {password: leak}}, 2]  # b", f"a: [{{x: {{password: {MASK}}}}}, 2]  # b"),
+        ("a: {x: 1, password: leak,\n  y: 2}", f"a: {{x: 1, password: {MASK},\n  y: 2}}"),
+    ],
+)
+def test_what_stands_beside_a_secret_in_braces_stays_as_it_is(text: str, masked: str) -> None:
+    assert mask(text) == masked
+
+
+@pytest.mark.parametrize("text", ["token=zzz", '{"password": "x"}', "a API_KEY=b c", "Authorization: Basic eA=="])
+def test_a_text_holds_a_secret_behind_a_telling_name(text: str) -> None:
+    assert holds_secret(text)
+    assert not looks_secret(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["token=$TOKEN", "token=/run/token", '{"password": null}', "--api-key", "token=", "max_tokens=3", "token=3"]
+)
+def test_a_text_that_only_says_where_a_secret_is_holds_none(text: str) -> None:
+    assert not holds_secret(text)
 
 
 @given(st.text(), st.text(), st.text(min_size=8))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,14 +21,13 @@ from sglang_fleet.cli.common import (
     warn,
     write_json,
 )
+from sglang_fleet.cli.models import LocalModels, models_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sglang_fleet.lint.fixing import Fixes
     from sglang_fleet.lint.run import Finding
-    from sglang_fleet.models import ModelFacts
-    from sglang_fleet.spec import Service
 
 SETTINGS_CANNOT_BE_USED = "SGL001"
 
@@ -83,6 +81,7 @@ def _rules(_context: click.Context, _option: click.Parameter, names: tuple[str, 
 )
 @optional_inventory_argument
 @data_option
+@models_option()
 @click.option("--rule", "rules", multiple=True, metavar="ID", callback=_rules, help="Only this rule; repeatable.")
 @click.option(
     "--severity",
@@ -98,6 +97,7 @@ def _rules(_context: click.Context, _option: click.Parameter, names: tuple[str, 
 def command(  # noqa: PLR0913  # one for each option
     inventory: str | None,
     data: tuple[str, ...],
+    models: Path | None,
     rules: tuple[str, ...],
     severity: str,
     *,
@@ -110,7 +110,9 @@ def command(  # noqa: PLR0913  # one for each option
     """Judge the settings of an inventory's hosts, without a connection.
 
     Without INVENTORY the only file in inventory/ is taken. Each finding has a rule: `sglang-fleet explain SGL201` says
-    why. To keep a setting as it is, write the rule and the reason beside it or above it: `# waive SGL201: REASON`.
+    why. A model's config.json is looked at where it is on this machine: at model_path, or in --models.
+
+    To keep a setting as it is, write the rule and the reason beside it or above it: `# waive SGL201: REASON`.
 
     Ends with 1 when there are errors that are not waived, else with 0.
     """
@@ -119,18 +121,22 @@ def command(  # noqa: PLR0913  # one for each option
     if unsafe_fixes and not (fix or diff):
         raise click.UsageError("--unsafe-fixes goes with --fix or --diff.")
     selection = Selection(rules, severity, waived)
-    settings, findings = _judged(inventory, data, selection)
-    for note in settings.notes:
+    known = LocalModels(models)
+    settings, findings = _judged(inventory, data, selection, known)
+    for note in (*settings.notes, *known.notes):
         warn(note)
     made = _fixes(findings, settings, unsafe=unsafe_fixes) if fix or diff else None
     report = lint_text.Report(settings.folder, len(settings.hosts), findings, waived, fix=fix, unsafe=unsafe_fixes)
     if made is not None and diff:
         report.diff = lint_fixes.diffs(made, folder=settings.folder)
+        masked = () if fix else lint_fixes.masked(made, folder=settings.folder)
+        if masked:
+            warn(f"masked lines keep the diff of {', '.join(masked)} from being applied with git; --fix needs none")
     if made is not None and fix:
         _write(made)
         report.fixed, report.refused = lint_fixes.done(made), made.refused
         report.shared = _other_inventories(settings) if report.fixed else ()
-        settings, report.findings = _judged(inventory, data, selection)
+        settings, report.findings = _judged(inventory, data, selection, known)
     elif made is not None:
         report.would_fix, report.refused = made.fixed, made.refused
     report.fixable = lint_fixes.fixable(report.findings, settings.loaded)
@@ -141,7 +147,9 @@ def command(  # noqa: PLR0913  # one for each option
     click.get_current_context().exit(ERRORS if report.has_errors else CLEAN)
 
 
-def _judged(inventory: str | None, data: Sequence[str], selection: Selection) -> tuple[Settings, list[Finding]]:
+def _judged(
+    inventory: str | None, data: Sequence[str], selection: Selection, models: LocalModels
+) -> tuple[Settings, list[Finding]]:
     """The settings, and the findings to show, waived ones among them."""
     from sglang_fleet.addresses import lock_reader  # noqa: PLC0415  # --help need not wait for the rules
     from sglang_fleet.lint.run import lint  # noqa: PLC0415  # as above
@@ -149,25 +157,11 @@ def _judged(inventory: str | None, data: Sequence[str], selection: Selection) ->
     settings = load_settings(inventory, data=data)
     found = lint(
         settings.loaded,
-        model=_local_model(),
+        model=models.facts,
         complete=_complete(settings, overridden=bool(data)),
         lock=lock_reader(settings.folder),
     )
     return settings, [finding for finding in found if selection.takes(finding)]
-
-
-def _local_model() -> Callable[[Service], ModelFacts | None]:
-    """What is known of a service's model: nothing, unless its folder is on this machine as well."""
-    from sglang_fleet.models import ModelUnreadable, read_facts  # noqa: PLC0415  # --help need not wait for it
-
-    @cache
-    def facts(folder: Path) -> ModelFacts | None:
-        try:
-            return read_facts(folder) if folder.is_dir() else None
-        except (ModelUnreadable, OSError):
-            return None
-
-    return lambda service: facts(Path(service.args.model_path))
 
 
 def _complete(settings: Settings, *, overridden: bool) -> Callable[[Path], bool]:

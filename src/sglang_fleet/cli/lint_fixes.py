@@ -9,7 +9,7 @@ from sglang_fleet.lint.edits import scalar
 from sglang_fleet.lint.fixing import Fixes, brings_edits, fixes
 from sglang_fleet.lint.found import Remove, Rename
 from sglang_fleet.lint.remarks import remarks
-from sglang_fleet.lint.writing import diff, secrets
+from sglang_fleet.lint.writing import can_be_applied, diff, secrets
 from sglang_fleet.masking import is_sensitive, mask
 
 if TYPE_CHECKING:
@@ -81,9 +81,17 @@ def done(made: Fixes) -> list[Done]:
 
 
 def diffs(made: Fixes, *, folder: Path) -> str:
-    """The unified diffs of all files that change, without secrets."""
-    names = {file: file.relative_to(folder) if file.is_relative_to(folder) else file for file in made.changes}
-    return "\n".join(diff(str(names[file]), change) for file, change in made.changes.items())
+    """The unified diffs of all files that change, without secrets, each line with its end."""
+    return "".join(diff(_shown(file, folder), change) for file, change in made.changes.items())
+
+
+def masked(made: Fixes, *, folder: Path) -> tuple[str, ...]:
+    """The files whose diff has masked lines, so that it cannot be applied, as they are named in it."""
+    return tuple(_shown(file, folder) for file, change in made.changes.items() if not can_be_applied(change))
+
+
+def _shown(file: Path, folder: Path) -> str:
+    return str(file.relative_to(folder) if file.is_relative_to(folder) else file)
 
 
 def what_is_written(finding: Finding) -> str:

@@ -65,7 +65,7 @@ class Report:
     def show(self) -> None:
         """Print it: a diff alone can be read by itself, so all else is on standard error then."""
         only_diff = self.diff is not None and not self.fix
-        for line in self.diff.split("\n") if self.diff else []:
+        for line in self.diff.removesuffix("\n").split("\n") if self.diff else []:
             _echo(_coloured(line))
         for line in self._changes():
             _echo(line, err=only_diff)

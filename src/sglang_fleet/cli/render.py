@@ -72,7 +72,7 @@ def command(inventory: str, host: str, service: str | None, data: Sequence[str],
 def _previews(settings: Settings, host: str, service: str | None) -> list[Preview]:
     from sglang_fleet.preview import preview  # noqa: PLC0415  # --help needs no template engine
 
-    deployment = settings.loaded.judged.get(host)
+    deployment = settings.loaded.readable.get(host)
     if deployment is None:
         return []
     unreadable = [name for name in _written_services(settings, host) if name not in deployment.services]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -22,9 +21,11 @@ from sglang_fleet.cli.common import (
     show_problems,
     write_json,
 )
+from sglang_fleet.cli.models import find_model, missing_model, models_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from sglang_fleet.lint.views import ServiceView
     from sglang_fleet.models import ModelFacts
@@ -79,21 +80,7 @@ class Sized:
 class _Models:
     """The models that can be read here, each read once."""
 
-    folder: Path | None
     known: dict[Path, tuple[ModelFacts, Weights | None]] = field(default_factory=dict)
-
-    def find(self, model: str) -> Path | None:
-        """The folder that holds the config.json of a model: where its path says, else by its last name in --models."""
-        name = Path(model.rstrip("/")).name
-        places = [Path(model)] if Path(model).is_absolute() else []
-        places += [self.folder / name] if self.folder and name not in ("", ".", "..") else []
-        return next((place for place in places if (place / "config.json").is_file()), None)
-
-    def missing(self, model: str) -> str:
-        """What to do about a model that was not found."""
-        wanted = f"{Path(model.rstrip('/')).name}/config.json"
-        here = f"{self.folder} has no {wanted}" if self.folder else f"give --models DIR, with DIR/{wanted}"
-        return f"the model is not on this machine: {here}"
 
     def read(self, folder: Path) -> tuple[ModelFacts, Weights | None]:
         """Facts and weights. Raises ModelUnreadable."""
@@ -114,12 +101,7 @@ class _Models:
     ),
 )
 @inventory_argument
-@click.option(
-    "--models",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="A folder with a folder for each model, named as the last part of model_path. config.json is enough; with "
-    "the weights' index, or the weights themselves, the sizes get exact.",
-)
+@models_option("; with the weights' index, or the weights themselves, the sizes get exact")
 @click.option(
     "--gpu-memory",
     type=_Memory(),
@@ -157,7 +139,7 @@ def sized(loaded: Loaded, *, models: Path | None, gpu_memory: int | None) -> lis
     from sglang_fleet.catalog import nearest  # noqa: PLC0415  # --help needs none of it
     from sglang_fleet.lint.views import ServiceView  # noqa: PLC0415  # as above
 
-    readable = _Models(models)
+    readable = _Models()
     hosts: dict[int, list[str]] = {}
     for host, deployment in loaded.deployments.items():
         hosts.setdefault(id(deployment), []).append(host)
@@ -167,18 +149,20 @@ def sized(loaded: Loaded, *, models: Path | None, gpu_memory: int | None) -> lis
         for service in deployment.services.values():
             view = ServiceView(deployment, service, nearest(deployment.sglang.version))
             one = Sized(service.name, tuple(names), service.args.model_path)
-            found.append(_measured(one, readable, view, gpu_memory))
+            found.append(_measured(one, readable, view, gpu_memory, models=models))
     return _merged(found)
 
 
-def _measured(one: Sized, readable: _Models, view: ServiceView, gpu_memory: int | None) -> Sized:
+def _measured(
+    one: Sized, readable: _Models, view: ServiceView, gpu_memory: int | None, *, models: Path | None
+) -> Sized:
     """The same with its sizes, or with the reason why there are none."""
     from sglang_fleet.models import ModelUnreadable  # noqa: PLC0415  # --help needs none of it
     from sglang_fleet.sizing import problems, size  # noqa: PLC0415  # as above
 
-    folder = readable.find(one.model)
+    folder = find_model(one.model, models)
     if folder is None:
-        return replace(one, failure=readable.missing(one.model))
+        return replace(one, failure=missing_model(one.model, models))
     try:
         facts, weights = readable.read(folder)
     except ModelUnreadable as error:

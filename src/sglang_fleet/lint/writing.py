@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from contextlib import suppress
 from difflib import unified_diff
+from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,9 +17,12 @@ from sglang_fleet.masking import is_sensitive, mask
 from sglang_fleet.variables.reading import read_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from sglang_fleet.variables import Node
+
+
+_HUNK = re.compile(r"@@ -(?P<old>[0-9]+)(?:,(?P<olds>[0-9]+))? \+(?P<new>[0-9]+)(?:,(?P<news>[0-9]+))? @@")
 
 
 class NotWrittenError(Exception):
@@ -32,12 +38,63 @@ class _ChangedError(Exception):
 
 
 def diff(name: str, change: Change) -> str:
-    """A unified diff without secrets, which `git apply` takes where it holds none; `name` is the file's, as shown."""
+    """A unified diff without secrets, each line with its end; `name` is the file's, as shown.
+
+    Lines that cannot be shown as they are stand in it only where they change, as far as `git apply` allows.
+    """
+    lines, _ = _unified(name, change)
+    return "".join(f"{shown}\n" for shown in lines)
+
+
+def can_be_applied(change: Change) -> bool:
+    """Whether `git apply` takes the diff: not where a line of it is masked."""
+    return _unified("", change)[1]
+
+
+def _unified(name: str, change: Change) -> tuple[list[str], bool]:
+    """The lines of the diff as they are shown, and whether they are those of the files."""
     hidden = secrets(change.before) | secrets(change.after)
     old, new = (_lines(text) for text in (change.before, change.after))
-    lines = unified_diff(old, new, f"a/{name}", f"b/{name}")
-    # Line by line: a quote that is open in one line must not hide the lines below it.
-    return "\n".join(shown for line in lines for shown in _shown(line, hidden))
+
+    @cache
+    def shown(line: str) -> tuple[str, ...]:
+        # Line by line: a quote that is open in one line must not hide the lines below it.
+        return tuple(_shown(line, hidden))
+
+    def differs(line: str) -> bool:
+        return shown(line)[0] != line.removesuffix("\n")
+
+    for context in (3, 2, 1):
+        diff = list(unified_diff(old, new, f"a/{name}", f"b/{name}", n=context))
+        lines = [*diff[:2], *_without_masked_beginnings(diff[2:], differs)]
+        if not any(map(differs, lines[2:])):
+            return [part for line in lines for part in shown(line)], True
+    return [part for line in unified_diff(old, new, f"a/{name}", f"b/{name}") for part in shown(line)], False
+
+
+def _without_masked_beginnings(lines: Sequence[str], differs: Callable[[str], bool]) -> Iterator[str]:
+    """The same hunks, each from below the last masked line above its first change.
+
+    What is below the last change stays: without any of it, git takes that for the end of the file.
+    """
+    at = 0
+    while at < len(lines):
+        head = _HUNK.match(lines[at])
+        at += 1
+        if head is None:
+            yield lines[at - 1]
+            continue
+        above = list(takewhile(lambda line: line.startswith(" "), lines[at:]))
+        left_out = max((number for number, line in enumerate(above, 1) if differs(line)), default=0)
+        old, new = (_range(int(head[side]), head[f"{side}s"], left_out) for side in ("old", "new"))
+        yield f"@@ -{old} +{new} @@\n" if left_out else lines[at - 1]
+        at += left_out
+
+
+def _range(start: int, count: str | None, left_out: int) -> str:
+    """A hunk's lines without the first ones, as a patch says it: of none, the line before."""
+    left = int(count or 1) - left_out
+    return f"{start + left_out - (not left)}" + (f",{left}" if left != 1 else "")
 
 
 def _lines(text: str) -> list[str]:

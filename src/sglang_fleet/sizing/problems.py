@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from sglang_fleet.sizing.capacity import GIB
+from sglang_fleet.sizing.capacity import GIB, page_size
 from sglang_fleet.sizing.result import runtime
 from sglang_fleet.sizing.written import optional_integer
 
@@ -48,7 +48,7 @@ def problems(sizing: Sizing, args: Mapping[str, object]) -> tuple[CannotFit, ...
         sizing: the service's sizes.
         args: SGLang's arguments by their own names, as written.
     """
-    return (*_weights(sizing), *_context(sizing), *_requests(sizing, args))
+    return (*_weights(sizing), *_context(sizing, args), *_requests(sizing, args))
 
 
 def _weights(sizing: Sizing) -> Iterator[CannotFit]:
@@ -67,16 +67,33 @@ def _weights(sizing: Sizing) -> Iterator[CannotFit]:
     )
 
 
-def _context(sizing: Sizing) -> Iterator[CannotFit]:
-    if not sizing.tokens or not sizing.context or sizing.bound == "at least" or sizing.tokens >= sizing.context:
+def _context(sizing: Sizing, args: Mapping[str, object]) -> Iterator[CannotFit]:
+    if not sizing.tokens or not sizing.context or sizing.tokens >= sizing.context:
         return
-    yield CannotFit(
-        "context",
-        "context_length",
-        f"{sizing.context:,} tokens, but the KV cache holds {sizing.bound} {sizing.tokens:,}: longer requests fail",
-        f"lower it to {sizing.tokens // 1024 * 1024 or sizing.tokens:,}, or raise mem_fraction_static",
-        is_certain=False,
-    )
+    if _is_limited(sizing.tokens, args):
+        yield CannotFit(
+            "context",
+            "max_total_tokens",
+            f"{sizing.tokens:,} tokens of KV cache are fewer than the context of {sizing.context:,}: "
+            "longer requests fail",
+            "raise it, or remove it",
+            is_certain=False,
+        )
+    elif sizing.bound != "at least":
+        yield CannotFit(
+            "context",
+            "context_length",
+            f"{sizing.context:,} tokens, but the KV cache holds {sizing.bound} {sizing.tokens:,}: longer requests fail",
+            f"lower it to {sizing.tokens // 1024 * 1024 or sizing.tokens:,}, or raise mem_fraction_static",
+            is_certain=False,
+        )
+
+
+def _is_limited(tokens: int, args: Mapping[str, object]) -> bool:
+    """Whether max_total_tokens, and not the memory, is what so many tokens come from."""
+    limit = optional_integer(args, "max_total_tokens")
+    page = page_size(args)
+    return limit is not None and tokens >= limit // page * page
 
 
 def _requests(sizing: Sizing, args: Mapping[str, object]) -> Iterator[CannotFit]:
@@ -90,7 +107,8 @@ def _requests(sizing: Sizing, args: Mapping[str, object]) -> Iterator[CannotFit]
         "requests",
         "max_running_requests",
         f"{written:,} requests share {sizing.bound} {sizing.all_tokens:,} tokens of KV cache: {each:,} for each",
-        "lower it, so that requests wait instead of being stopped and begun anew",
+        "lower it, so that requests wait instead of being stopped and begun anew"
+        + (", or raise max_total_tokens" if _is_limited(sizing.all_tokens // sizing.layout.schedulers, args) else ""),
         is_certain=False,
     )
 

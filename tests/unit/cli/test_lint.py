@@ -1,8 +1,10 @@
 """`lint` shows findings, says how grave they are, and puts right what it may."""
 
 import json
+import os
 import re
 import stat
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -144,6 +146,29 @@ def test_diff_shows_the_change_alone_and_makes_none(run: Run, settings: Path) ->
     assert result.stderr == "1 warning on 2 hosts; --fix --unsafe-fixes would put 1 of these right\n"
 
 
+def test_the_diff_in_json_is_one_that_git_takes(run: Run, settings: Path) -> None:
+    words = (*GRAPHS, "--diff", "--unsafe-fixes")
+    shown = json.loads(run(*words, "--json").stdout)["diff"]
+    assert shown.startswith("--- a/group_vars/all.yml\n")
+    assert shown.endswith("\n")
+    assert not shown.endswith("\n\n")
+    assert run(*words).stdout == shown
+    subprocess.run(
+        ["git", "apply", "-"], cwd=settings.parents[1], input=shown, text=True, check=True,
+        env={"PATH": os.environ["PATH"], "GIT_DIR": "none"},
+    )  # fmt: skip
+    assert OFF not in settings.read_text()
+
+
+def test_a_diff_that_git_cannot_take_is_said_to_be_none(run: Run, settings: Path) -> None:
+    words = (*GRAPHS, "--diff", "--unsafe-fixes")
+    assert "masked" not in run(*words).stderr
+    settings.write_text(settings.read_text().replace("# since capture failed", "# token=leak"))
+    result = run(*words)
+    assert "leak" not in result.output
+    assert "masked lines keep the diff of group_vars/all.yml from being applied" in " ".join(result.stderr.split())
+
+
 def test_what_cannot_be_fixed_is_said_with_the_reason(run: Run, settings: Path) -> None:
     before = settings.read_text()
     key = "services.k26.args.disable_cuda_graph"
@@ -218,6 +243,55 @@ def test_colours_are_for_terminals_and_can_be_turned_off(settings: Path, monkeyp
     assert "\x1b[" in shown(terminal=True)
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[" not in shown(terminal=True)
+
+
+HEADS = {"num_hidden_layers": 8, "num_attention_heads": 64, "num_key_value_heads": 8, "max_position_embeddings": 4096}
+
+
+@pytest.fixture
+def config(settings: Path) -> Path:
+    """The config.json of the services' model, in a folder for --models; the context that is set is too long for it."""
+    name = next(line for line in settings.read_text().splitlines() if "model_path:" in line).rpartition("/")[2].strip()
+    file = settings.parents[1] / "models" / name / "config.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"model_type": "llama", "architectures": ["LlamaForCausalLM"], **HEADS}))
+    assert "context_length: 32768" in settings.read_text()
+    return file
+
+
+def test_a_model_that_is_elsewhere_is_judged_by_its_config(run: Run, config: Path) -> None:
+    assert "SGL212" not in run("lint", "--severity", "error").stdout
+    result = run("lint", "--severity", "error", "--models", str(config.parents[1]))
+    assert "32768 is more than the model's 4096" in result.stdout
+    assert result.exit_code == 1
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize("text", ["{", "[]", ""])
+def test_a_model_that_cannot_be_read_is_said(run: Run, config: Path, text: str) -> None:
+    config.write_text(text)
+    result = run("lint", "--severity", "error", "--models", str(config.parents[1]))
+    assert result.exit_code == 0
+    noted = " ".join(result.stderr.split())
+    assert noted.count("note: ") == 1
+    assert "config.json" in noted
+    assert "what depends on the model was not judged" in noted
+
+
+def test_a_model_that_is_at_its_place_and_broken_is_said(run: Run, settings: Path, config: Path) -> None:
+    text = re.sub("model_path: .*", f"model_path: {config.parent}", settings.read_text())
+    settings.write_text(text)
+    assert "32768 is more than the model's 4096" in run("lint").stdout
+    config.write_text("{")
+    assert "was not judged" in " ".join(run("lint").stderr.split())
+
+
+def test_a_model_that_is_not_in_the_folder_is_said(run: Run, config: Path) -> None:
+    folder = config.parents[1]
+    config.unlink()
+    noted = " ".join(run("lint", "--models", str(folder)).stderr.split())
+    assert f"has no {config.parent.name}/config.json" in noted
+    assert "not judged" not in " ".join(run("lint").stderr.split())
 
 
 def test_help_has_an_example(run: Run) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sglang_fleet.lint.bench import Change
-from sglang_fleet.lint.writing import NotWrittenError, diff, write
+from sglang_fleet.lint.writing import NotWrittenError, can_be_applied, diff, write
 from sglang_fleet.masking import MASK
 
 CHANGE = Change("a: 1\nb: 2\n", "a: 1\n")
@@ -95,7 +95,7 @@ def test_a_diff_names_the_file_and_shows_what_changes() -> None:
     ],
 )
 def test_a_diff_hides_secrets_also_beside_the_change(secret: str) -> None:
-    text = f"{secret}\nb: 2\nc: 's3cr3t-value'\n" if "x:" not in secret else f"{secret}\nb: 2\n"
+    text = f"{secret}\nb: 2\nc: 's3cr3t-value'\n" if "x:" not in secret else f"b: 2\n{secret}\n"
     shown = diff("all.yml", Change(text, text.replace("b: 2\n", "")))
     assert "-b: 2" in shown
     assert "s3cr3t-value" not in shown
@@ -107,13 +107,27 @@ def test_a_diff_cannot_move_the_terminals_cursor() -> None:
 
 
 def test_a_number_behind_a_telling_flag_is_a_secret_too_and_what_follows_is_not() -> None:
-    text = "extra_args: [--api-key, 0123456, --flag, shown]\nb: 2\n"
+    text = "b: 2\nextra_args: [--api-key, 0123456, --flag, shown]\n"
     shown = diff("all.yml", Change(text, text.replace("b: 2\n", "")))
     assert "0123456" not in shown
     assert "--flag, shown]" in shown
 
 
+def git_apply(folder: Path, patch: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        ["git", "apply", "-"], cwd=folder, input=patch.encode(), env={"PATH": os.environ["PATH"], "GIT_DIR": "none"},
+        capture_output=True, check=False,
+    )  # fmt: skip
+
+
+MASKED = "api_key: leak\n"
 PATCHED = [
+    (f"{MASKED}a: 1\nb: 2\nc: 3\nd: 4\n{MASKED}e: 5\n", f"{MASKED}a: 1\nc: 3\nd: 4\n{MASKED}e: 5\n"),
+    (f"a: 1\n{MASKED}b: 2\nc: 3\n{MASKED}", f"a: 1\n{MASKED}c: 3\n{MASKED}"),
+    (f"a: 1\n{MASKED}b: 2\n", f"a: 1\n{MASKED}"),
+    (f"a: 1\n{MASKED}", f"a: 1\n{MASKED}b: 2\n"),
+    (f"a: 1\n{MASKED}c: 3\nd: 4\n", f"a: 1\n{MASKED}b: 2\nc: 3\nd: 4\n"),
+    (f"b: 2\nc: 3\n{MASKED}c: 3\nb: 2\nd: 4\n", f"c: 3\n{MASKED}c: 3\nd: 4\n"),
     ("a: 1\nb: 2", "a: 1"),
     ("a: 1\nb: 2", "a: 1\n"),
     ("a: 1\nb: 2\nc: 3", "a: 1\nc: 3"),
@@ -128,14 +142,30 @@ PATCHED = [
 @pytest.mark.parametrize(("before", "after"), PATCHED)
 def test_a_diff_can_be_applied(tmp_path: Path, before: str, after: str) -> None:
     (tmp_path / "all.yml").write_bytes(before.encode())
-    patch = diff("all.yml", Change(before, after)) + "\n"
-    applied = subprocess.run(
-        ["git", "apply", "-"], cwd=tmp_path, input=patch.encode(), env={"PATH": os.environ["PATH"], "GIT_DIR": "none"},
-        capture_output=True, check=False,
-    )  # fmt: skip
+    assert can_be_applied(Change(before, after))
+    applied = git_apply(tmp_path, diff("all.yml", Change(before, after)))
     assert applied.returncode == 0, applied.stderr
     file = tmp_path / "all.yml"
     assert (file.read_bytes() if file.exists() else b"") == after.encode()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (f"a: 1\n{MASKED}", MASKED),  # a hunk needs a line below
+        (f"{MASKED}b: 2\n", "b: 2\n"),
+        (f"a: 1\n{MASKED}b: 2\nc: 3\n", f"{MASKED}c: 3\n"),
+        ("a: \x07\nb: 2\n", "b: 2\n"),
+    ],
+)
+def test_a_diff_that_cannot_be_applied_is_known(before: str, after: str) -> None:
+    assert not can_be_applied(Change(before, after))
+    assert "leak" not in diff("all.yml", Change(before, after))
+
+
+def test_what_stands_beside_a_secret_in_braces_is_shown() -> None:
+    text = "b: 2\na: {password: leak, endpoint: here}\n"
+    assert f" a: {{password: {MASK}, endpoint: here}}" in diff("all.yml", Change(text, text.replace("b: 2\n", "")))
 
 
 def test_files_are_written_all_or_none(file: Path, tmp_path: Path) -> None:

@@ -171,3 +171,28 @@ def test_a_model_that_says_nothing_is_survived() -> None:
 def test_more_stages_than_layers_are_survived() -> None:
     config = known.LLAMA_8B | {"num_hidden_layers": 2}
     assert replace(sized(config, 80, pp_size=3), assumptions=()).tokens
+
+
+@pytest.mark.parametrize("limit", [1000, "1k"])
+def test_where_max_total_tokens_is_the_limit_it_is_what_to_raise(limit: object) -> None:
+    args: dict[str, Any] = {"mem_fraction_static": 0.88, "context_length": 8192, "max_total_tokens": limit}
+    (found,) = problems(sized(known.LLAMA_8B, 24, **args), args)
+    assert (found.kind, found.argument, found.is_certain) == ("context", "max_total_tokens", False)
+    assert "8,192" in found.message
+    assert found.fix == "raise it, or remove it"
+
+
+def test_where_memory_is_the_limit_max_total_tokens_is_not_blamed() -> None:
+    args: dict[str, Any] = {"mem_fraction_static": 0.88, "context_length": 131072, "max_total_tokens": 130000}
+    (found,) = problems(sized(known.LLAMA_8B, 24, **args), args)
+    assert found.argument == "context_length"
+    assert "mem_fraction_static" in found.fix
+
+
+def test_requests_that_share_what_max_total_tokens_leaves_name_it() -> None:
+    args: dict[str, Any] = {
+        "mem_fraction_static": 0.88, "context_length": 512, "max_running_requests": 64, "max_total_tokens": 1000
+    }  # fmt: skip
+    (found,) = problems(sized(known.LLAMA_8B, 24, **args), args)
+    assert found.argument == "max_running_requests"
+    assert "max_total_tokens" in found.fix

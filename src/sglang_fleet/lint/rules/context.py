@@ -40,18 +40,20 @@ def pool_below_context(view: ServiceView) -> Iterator[Found]:
     """The KV cache holds less than one request of full length.
 
     Why: max_total_tokens limits the KV cache of a replica. A request that needs more than all of it is refused,
-    although context_length would allow it.
+    although context_length, or the model's own context where none is set, would allow it.
 
     Evidence: sglang 0.5.9 to 0.5.23 srt/managers/tp_worker.py: max_req_len is the smaller of both.
 
     Fix: Remove max_total_tokens, which is meant for debugging, or lower context_length to what is true.
     """
-    pool, context = view.number("max_total_tokens"), view.number("context_length")
+    pool, context, whose = view.number("max_total_tokens"), view.number("context_length"), "context_length"
+    if context is None and view.model is not None and not view.written("json_model_override_args"):
+        context, whose = view.model.context_length, "the model's context"
     if pool is not None and context is not None and pool < context:
         yield view.found(
             "max_total_tokens",
-            f"{pool} tokens of KV cache are fewer than context_length ({context}): the longest requests are refused",
-            "remove it, or lower context_length",
+            f"{pool} tokens of KV cache are fewer than {whose} ({context}): the longest requests are refused",
+            f"remove it, or {'set' if view.number('context_length') is None else 'lower'} context_length",
         )
 
 

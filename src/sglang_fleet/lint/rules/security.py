@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from sglang_fleet.lint.rule import service_rule
 from sglang_fleet.lint.rules.derived import is_path
-from sglang_fleet.masking import is_sensitive
+from sglang_fleet.masking import holds_secret, is_harmless, is_sensitive, looks_secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
 _LOOPBACK = re.compile(r"localhost|127(\.[0-9]+){3}|::1|\[::1\]")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_NO_SECRET = re.compile(r"|/.*|\$.*|[0-9.]+|true|false|yes|no|none|null", re.IGNORECASE)
 _LOGIN = re.compile(r"\w://[^\s/@:\"']*:(?P<password>[^\s/@]+)@|\b(?:bearer|basic)\s+(?P<token>\S{8,})", re.IGNORECASE)
+_OF_THE_MODEL = "json_model_override_args"  # its tokens are those that models read
 _ENCODER = ("encoder_only", "language_only", "encoder_urls")
 
 
@@ -78,8 +79,9 @@ def secret_in_clear(view: ServiceView) -> Iterator[Found]:
 
     Why: Settings are kept in git and shown in plans. A secret that stands in them is known to everyone who may read
     those. On the command line every user of the host can read it as well. With `secrets` the settings say only where
-    the value is. A secret is known here by its name (HF_TOKEN), or by its form: the password in an address
-    (http://user:password@host), or a token after "Bearer".
+    the value is. A secret is known here by its name (HF_TOKEN; also within a value: token=…), or by its form: the
+    password in an address (http://user:password@host), a token after "Bearer", what begins as the keys of well-known
+    services do (hf_…, sk-…, ghp_…).
 
     Evidence: The name of the variable or option, or the form of its value; docs/settings.md, "secrets".
 
@@ -87,9 +89,9 @@ def secret_in_clear(view: ServiceView) -> Iterator[Found]:
     secret itself: git keeps the old one.
     """
     for name, text in view.service.environment.items():
-        if is_sensitive(name) and not _NO_SECRET.fullmatch(text):
+        if is_sensitive(name) and not is_harmless(text):
             why = "by its name this is a secret, and it stands here in clear"
-        elif _holds_login(text):
+        elif _holds_login(text) or holds_secret(text):
             why = "holds a password or a token, in clear"
         else:
             continue
@@ -99,7 +101,8 @@ def secret_in_clear(view: ServiceView) -> Iterator[Found]:
             f"say where it is, in secrets: {{{name}: {{env: {name}}}}}; and change the secret",
         )
     for name, value in view.service.args.ordered():
-        if isinstance(value, str) and _holds_login(value):
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        if _holds_login(text) or (looks_secret if name == _OF_THE_MODEL else holds_secret)(text):
             yield view.found(
                 name,
                 "holds a password or a token, which every user of the host can read",
@@ -109,18 +112,25 @@ def secret_in_clear(view: ServiceView) -> Iterator[Found]:
     for word, following in zip_longest(words, words[1:], fillvalue=""):
         flag, equals, value = word.partition("=")
         value = value if equals else "" if following.startswith("--") else following
-        if flag.startswith("--") and is_sensitive(flag) and not _NO_SECRET.fullmatch(value):
+        if flag.startswith("--") and is_sensitive(flag) and not is_harmless(value):
             yield view.found_at(
                 "extra_args",
                 f"the value of {flag} is a secret by its name, and every user of the host can read it",
                 "take it out, and change the secret",
             )
-        elif _holds_login(word):
+        elif _holds_login(word) or holds_secret(word):
             yield view.found_at(
                 "extra_args",
                 "a word holds a password or a token, which every user of the host can read",
                 "take it out, and change the secret",
             )
+    description = view.service.description or ""
+    if _holds_login(description) or looks_secret(description):
+        yield view.found_at(
+            "description",
+            "holds a password or a token, which every user of the host can read",
+            "take it out, and change the secret",
+        )
 
 
 def _holds_login(text: str) -> bool:

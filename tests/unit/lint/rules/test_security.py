@@ -9,6 +9,7 @@ from tests.unit.lint.views import ask, view
 KEY = {"api_key": {"env": "KEY"}}
 ADMIN = {**KEY, "admin_api_key": {"env": "ADMIN"}}
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - what the rules are about
+ISSUED = "sk-proj-Ab3dEf6hIj9kLm2n"
 LOGIT = {"enable_custom_logit_processor": True}
 HUB = {"model_path": "moonshotai/Kimi-K2", "trust_remote_code": True}
 
@@ -51,6 +52,22 @@ HUB = {"model_path": "moonshotai/Kimi-K2", "trust_remote_code": True}
         ("SGL703", {}, {"environment": {"SGLANG_MAX_NEW_TOKENS": "12"}}, None),
         ("SGL703", {}, {"environment": {"TOKENIZERS_PARALLELISM": "false"}}, None),
         ("SGL703", {}, {"secrets": {"HF_TOKEN": {"env": "X"}}}, None),
+        ("SGL703", {}, {"environment": {"FOO": ISSUED}}, "environment.FOO"),
+        ("SGL703", {}, {"environment": {"WANDB": "token=zzz"}}, "environment.WANDB"),
+        ("SGL703", {}, {"environment": {"WANDB": "token=$TOKEN"}}, None),
+        ("SGL703", {}, {"environment": {"WANDB": "token=/run/token"}}, None),
+        ("SGL703", {}, {"environment": {"FOO": "hf_transfer"}}, None),
+        ("SGL703", {"kv_events_config": {"password": "x"}}, {}, "args.kv_events_config"),
+        ("SGL703", {"kv_events_config": {"a": [{"password": "x"}]}}, {}, "args.kv_events_config"),
+        ("SGL703", {"kv_events_config": '{"password": "x"}'}, {}, "args.kv_events_config"),
+        ("SGL703", {"kv_events_config": {"password": "$PASSWORD", "topic": "x"}}, {}, None),
+        ("SGL703", {"json_model_override_args": {"mask_token": "[MASK]", "eos_token_id": [1, 2]}}, {}, None),
+        ("SGL703", {"served_model_name": ISSUED}, {}, "args.served_model_name"),
+        ("SGL703", {}, {"extra_args": ["--label", ISSUED]}, "extra_args"),
+        ("SGL703", {}, {"extra_args": ["--label", "password=x"]}, "extra_args"),
+        ("SGL703", {}, {"description": f"key {ISSUED}"}, "description"),
+        ("SGL703", {}, {"description": "http://u:pw@host"}, "description"),
+        ("SGL703", {}, {"description": "the key: patience"}, None),
         ("SGL704", {}, {"user": "root"}, "user"),
         ("SGL704", {}, {}, None),
         ("SGL705", {"log_requests": True}, {}, "args.log_requests"),  # level 2 when not set
