@@ -108,7 +108,11 @@ class Catalogue:
         before = [version for version in there if order(version) < own]
         after = [version for version in there if order(version) > own]
         if not before:
-            return f"`{name}`: not in SGLang {self.version} yet; there since {after[0]}"
+            from sglang_fleet.catalog.replaced import BEFORE  # noqa: PLC0415 - only a mistake needs it
+
+            former = BEFORE.get(key(name), "")
+            usable = f"; {former}" if former and self._is_usable(former) else ""
+            return f"`{name}`: not in SGLang {self.version} yet; there since {after[0]}{usable}"
         if after:
             return f"`{name}`: not in SGLang {self.version}; {before[-1]} was the last with it before {after[0]}"
         instead = self._instead(name, last=before[-1])

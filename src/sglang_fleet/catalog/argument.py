@@ -136,6 +136,15 @@ class Argument:
             return None
         return f"`{name}`: {option!r} begins with a minus, which SGLang takes for the next argument"
 
+    def _nearest(self, value: object) -> str:
+        """The end of a sentence about a value that is none of the choices: which one may be meant."""
+        if not isinstance(value, str):
+            return ""
+        from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
+
+        near = get_close_matches(value.lower(), [str(choice) for choice in self.choices or ()], n=1)
+        return f"; did you mean `{near[0]}`?" if near else ""
+
     def _items(self, value: object) -> Sequence[object]:
         """The values that become words of their own (a list given to a JSON argument is one word)."""
         return value if self.nargs in ("*", "+") and _is_sequence(value) else [value]
@@ -148,7 +157,8 @@ class Argument:
             hint = "; put it in quotes" if self.kind == "str" and isinstance(value, bool | float) else ""
             return f"`{name}` expects {_EXPECTED[self.kind]}, got {_shown(value)}{hint}"
         if self.choices is not None and parsed not in self.choices:
-            return f"`{name}` must be one of {', '.join(map(str, self.choices))}; got {_shown(value)}"
+            choices = ", ".join(map(str, self.choices))
+            return f"`{name}` must be one of {choices}; got {_shown(value)}{self._nearest(value)}"
         if isinstance(value, str) and ("\0" in value or value == "--"):
             return f"`{name}`: {value!r} cannot be passed on a command line"
         return None

@@ -1,4 +1,4 @@
-"""What took the place of arguments that went without a word: where no release ever called them deprecated."""
+"""What took the place of arguments that went without a word, and what did the same before one was there."""
 
 REPLACED = {
     # 0.5.5.post1, srt/server_args.py: the two are there with the same help, less `amx`.
@@ -20,4 +20,10 @@ REPLACED = {
     # 0.5.22, srt/model_executor/cuda_graph_config.py: tc_piecewise, the backend that compiled, was removed.
     "cuda_graph_tc_compiler": "remove it: its backend, tc_piecewise, is gone too",
 }
-"""By YAML key; the end of a sentence, with YAML keys in it."""
+"""Where no release ever called them deprecated. By YAML key; the end of a sentence, with YAML keys in it."""
+
+BEFORE = {
+    # 0.5.22, srt/server_args.py makes attn_dp_size of the two.
+    "attn_dp_size": "use `dp_size` with `enable_dp_attention`",
+}
+"""What to write where the release has the argument not yet. By YAML key; the end of a sentence."""

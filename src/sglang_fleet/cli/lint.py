@@ -47,7 +47,7 @@ class Selection:
     waived: bool = False
 
     def takes(self, finding: Finding) -> bool:
-        """Whether to show a finding. Settings that cannot be used always count: nothing else was judged then."""
+        """Whether to show a finding. Settings that cannot be used always count: no deploy begins with them."""
         from sglang_fleet.lint.run import SEVERITIES  # noqa: PLC0415  # --help need not wait for the rules
 
         if finding.rule == SETTINGS_CANNOT_BE_USED:

@@ -64,7 +64,7 @@ def unusable(view: SettingsView) -> Iterator[Problem]:
 
     Why: A key that does not exist, a value of the wrong kind, a file that is no YAML, or two settings that exclude each
     other. Neither this tool nor SGLang would start a server with it, and a deploy refuses before it changes anything.
-    Other rules cannot judge a host with such an error.
+    Other rules judge the service as if a setting of the wrong kind were not there, and say nothing of that one.
 
     Evidence: The settings are in docs/settings.md; arguments are those of the pinned SGLang release, read from its own
     source (srt/server_args.py).
@@ -108,8 +108,8 @@ def flawed_waiver(view: SettingsView) -> Iterator[Problem]:
     """A waiver gives no reason, waives no rule, or is not written as one.
 
     Why: Who reads the settings a year later has to know whether the reason still holds. A waiver without one, or for a
-    rule that does not exist, waives nothing. Neither does a comment that only looks like one, as
-    `# waives SGL201: ...` and `# waive 201: ...` do.
+    rule that does not exist, waives nothing. Neither does a comment that only looks like one, as `# SGL201: ...`,
+    `# wavie SGL201: ...`, `# ignore SGL201` and `# waive 201: ...` do. Prose that names a rule is no waiver.
 
     Evidence: This tool's own convention.
 

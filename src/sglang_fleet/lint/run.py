@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 from sglang_fleet.catalog import nearest
 from sglang_fleet.lint import waivers
-from sglang_fleet.lint.engine import ENGINE, SettingsView, flawed_waiver, idle_waiver
+from sglang_fleet.lint.engine import ENGINE, SettingsRule, SettingsView, flawed_waiver, idle_waiver, unusable
+from sglang_fleet.lint.found import Rename
 from sglang_fleet.lint.rules import RULES
 from sglang_fleet.lint.views import HostView, ServiceView
 from sglang_fleet.observe import Unknown
+from sglang_fleet.spec.checks import another_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -78,7 +80,7 @@ def lint(
     view = SettingsView(loaded)
     findings = [
         *(
-            Finding(rule.id, rule.severity, problem)
+            _of_engine(rule, problem, loaded)
             for rule in ENGINE
             if rule not in _ABOUT_WAIVERS
             for problem in rule.check(view)
@@ -96,6 +98,14 @@ def lint(
             Finding(rule.id, rule.severity, problem) for rule in _ABOUT_WAIVERS for problem in rule.check(view)
         ]
     return sorted(findings, key=_place)
+
+
+def _of_engine(rule: SettingsRule, problem: Problem, loaded: Loaded) -> Finding:
+    """A finding about the settings as a whole, with the edit that is known when a name alone is wrong."""
+    name = loaded.names.get(problem.key, "") if rule is unusable else ""
+    # Of two hosts, one may have another release, or a wrong value.
+    is_right = bool(name) and problem.message == another_name(name)
+    return Finding(rule.id, rule.severity, problem, (Rename(problem.key, name),) if is_right else (), is_right)
 
 
 def of_host(
@@ -191,11 +201,22 @@ def _of_hosts(
         deployment = loaded.judged[hosts[0]]
         if id(deployment) not in judged:
             judged[id(deployment)] = list(_of_settings(deployment, rules, model, lock(deployment)))
+        gone = loaded.gone.get(hosts[0], frozenset())
         for rule, found in judged[id(deployment)]:
+            is_sure = not any(_service(found.key) == _service(wrong) for wrong in gone)
+            if not is_sure and any(f"{found.key}.".startswith(f"{wrong}.") for wrong in gone):
+                continue  # the setting is there, and was only taken away because it is wrong
             problem = loaded.problem(hosts[0], found.key, found.message, fix=found.fix)
             if len(hosts) > 1:
                 problem = replace(problem, hosts=tuple(hosts))
-            yield Finding(rule.id, rule.severity, problem, found.edits, found.safe)
+            edits = found.edits if is_sure else ()  # they may rest on a default in place of what is wrong
+            yield Finding(rule.id, rule.severity, problem, edits, found.safe and is_sure)
+
+
+def _service(key: str) -> str:
+    """The service that a setting is of; "" where it is of none."""
+    section, _, rest = key.partition(".")
+    return rest.partition(".")[0] if section == "services" else ""
 
 
 def _idle(

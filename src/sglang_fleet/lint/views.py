@@ -165,15 +165,29 @@ class ServiceView:
 
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-_INDICES = re.compile(r"\s*[0-9]{1,4}(?:\s*,\s*[0-9]{1,4})*\s*")
+_INDEX = re.compile(r"\s*\+?([0-9]{1,4})(?![0-9])")
+# It begins like a UUID or a part of a GPU: which one that is, only the host knows.
+_NAMED_OTHERWISE = re.compile(r"\s*(?:GPU|MIG)", re.IGNORECASE)
 
 
 def visible_devices(environment: Mapping[str, str]) -> tuple[int, ...] | None:
-    """The GPUs that CUDA_VISIBLE_DEVICES names by their index; None when it is not set, or names them otherwise."""
+    """The GPUs that CUDA_VISIBLE_DEVICES names by their index; None when it is not set, or names them otherwise.
+
+    CUDA takes the number that an entry begins with, and ends the list at the first entry that has none: 0 alone is
+    seen of "0 1" and of "0,-1,1" (pytorch 2.13, torch/cuda/__init__.py, _parse_visible_devices, does as CUDA does).
+    """
     text = environment.get(VISIBLE)
-    if text == "":
-        return ()
-    return tuple(map(int, text.split(","))) if text is not None and _INDICES.fullmatch(text) else None
+    if text is None:
+        return None
+    found: list[int] = []
+    for entry in text.split(","):
+        if _NAMED_OTHERWISE.match(entry):
+            return None
+        index = _INDEX.match(entry)
+        if index is None:
+            break
+        found.append(int(index[1]))
+    return tuple(found)
 
 
 @cache  # the rules of a thousand hosts ask a hundred thousand times for a few hundred names

@@ -28,11 +28,14 @@ NEVER = frozenset({"SGL001", "SGL005", "SGL006", "SGL007"})
 """Findings that no waiver can take away: settings that cannot be used, and words about waivers and files themselves."""
 
 FORM = "write # waive SGL201: and the reason"
-_SIGN = re.compile(rb"waive", re.IGNORECASE)
+_SIGN = re.compile(rb"waive|\bSGL[ -]?[0-9]", re.IGNORECASE)
 _COMMENT = re.compile(r"#[^\r\n]*")
 # At the start of a comment, or of one inside of it: `# as long as the board is old # waive SGL201: reason`.
 _WAIVER = re.compile(r"#[ \t]*waive\b(?P<rest>[^#]*)", re.IGNORECASE)
-_RULES = r"[A-Za-z]+-?[0-9]+(?:[\s,]+[A-Za-z]+-?[0-9]+)*"
+# Also what was meant as one: `SGL 201`, and a letter that looks like a digit.
+_RULE = r"(?:[Ss][Gg][Ll][ -]?(?=[OoIl]*[0-9])[0-9OoIl]{3}\b|[A-Za-z]+-?[0-9]+)"
+_LIKE_DIGITS = str.maketrans("OoIl", "0011", " -")
+_RULES = rf"{_RULE}(?:[\s,]+{_RULE})*"
 _NAMES = re.compile(rf"[\s:]*(?P<names>{_RULES})[ \t]*(?P<colon>:?)")
 # Behind a reason: `# waive SGL121: why, SGL123: why`.
 _ANOTHER = re.compile(r"[,;.]\s*(?:waive\s+)?(?=SGL-?[0-9]+(?:[\s,]+SGL-?[0-9]+)*[ \t]*:)", re.IGNORECASE)
@@ -42,6 +45,13 @@ _WORD = r"\bwaive[sdr]?\b"
 _ALIKE = re.compile(
     rf"{_WORD}[^#]{{0,24}}?\bSGL-?(?P<behind>[0-9]{{3}})\b|\bSGL-?(?P<before>[0-9]{{3}})\b[^#]{{0,24}}?{_WORD}"
     rf"|{_WORD}[\s:]+(?P<bare>[0-9]{{3}})\b",
+    re.IGNORECASE,
+)
+# What begins like one in another spelling, or in the words of other programs: `# wavie SGL201: why`, `# ignore SGL201`.
+_OTHER = re.compile(
+    r"#\s*(?:\w+(?::\s*|-))?(?:(?:w[aeiv]{2,5}[sdr]?|no-?qa|no-?lint|nosec|ignore[sd]?|disable[sd]?|skip(?:s|ped)?"
+    r"|suppress(?:es|ed)?|allow(?:s|ed)?|accept(?:s|ed)?|exempt(?:s|ed)?)\b[\s:=(\[-]*SGL[ -]?(?P<behind>[0-9]{3})\b"
+    r"|SGL[ -]?(?P<bare>[0-9]{3})\s*:)",
     re.IGNORECASE,
 )
 _BREAK = re.compile(r"\r\n|\r|\n")
@@ -127,8 +137,8 @@ def read(text: str) -> Waivers:
         known = len(by_place) + len(flaws)
         for match in _WAIVER.finditer(comment.text):
             _take(match["rest"], comment.line, line, by_place, flaws)
-        if len(by_place) + len(flaws) == known and (alike := _ALIKE.search(comment.text)):
-            rule = f"SGL{alike['behind'] or alike['before'] or alike['bare']}"
+        if len(by_place) + len(flaws) == known and (alike := _ALIKE.search(comment.text) or _OTHER.match(comment.text)):
+            rule = f"SGL{next(filter(None, alike.groups()))}"
             if by_id(rule):
                 flaws.append((comment.line, f"looks like a waiver of {rule}, and is none", _form(rule)))
     return Waivers(by_place, tuple(flaws))
@@ -154,20 +164,34 @@ def _take(
         if rest.lstrip()[:1] in (":", ""):
             flaws.append((written, "is a waiver of no rule", FORM))
         return  # `waive` as a word of a sentence
+    lost = rest[names.end() :].strip() if not names["colon"] else ""
     reason, *others = _ANOTHER.split(rest[names.end() :], maxsplit=1) if names["colon"] else [""]
     reason = reason.strip()
     for other in others:
         _take(other, written, line, by_place, flaws)
-    for name in re.split(r"[\s,]+", names["names"]):
+    for name in re.findall(_RULE, names["names"]):
         rule = name.upper()
         if by_id(rule) is None:
-            flaws.append((written, f"waives {name}, and there is no such rule", "`sglang-fleet explain` lists them"))
+            flaws.append((written, *_no_rule(name)))
         elif rule in NEVER:
             flaws.append((written, f"waives {rule}, which cannot be waived", f"see `sglang-fleet explain {rule}`"))
+        elif re.search(r"\w", lost):
+            flaws.append((written, f"waives {rule}, and the colon is missing", _form(rule)))
         elif not re.search(r"\w", reason):
             flaws.append((written, f"waives {rule} and gives no reason", _form(rule)))
         else:
             by_place.setdefault((line, rule), Waiver(rule, reason, line, written))
+
+
+def _no_rule(name: str) -> tuple[str, str]:
+    """What to say of a name that is no rule's."""
+    meant = name.translate(_LIKE_DIGITS)
+    rule = f"SGL{meant[3:]}"
+    if by_id(rule) is None or name[:3].upper() != "SGL":
+        return f"waives {name}, and there is no such rule", "`sglang-fleet explain` lists them"
+    if name[3:].strip(" -") == rule[3:]:
+        return f"waives {name}, which is no rule", _form(rule)
+    return f"waives {name}, and there is no such rule", f"did you mean {rule}?"
 
 
 def comments(text: str) -> Iterator[Comment]:

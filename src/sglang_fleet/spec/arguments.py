@@ -32,15 +32,16 @@ def _argument_name(name: str) -> str:
     if name in _NEVER:
         raise refusal("cannot be set here", "remove it, and write each argument as a key of its own")
     if not re.fullmatch(_NAME, name):
-        better = name.lstrip("-").replace("-", "_")
+        better = name.lstrip("-").replace("-", "_").lower()
         example = better if re.fullmatch(_NAME, better) else "for example tp_size"
         raise refusal("is no name of an argument", f"write {example}: SGLang's flag with underscores")
     return name
 
 
-def secret_fix(name: str) -> str:
-    """How to give the server a secret argument."""
-    return f"say where it is, in the service's secrets: {{{name}: {{env: NAME}}}}"
+def secret_fix(*names: str) -> str:
+    """How to give the server secret arguments."""
+    sources = ", ".join(f"{name}: {{env: NAME}}" for name in names)
+    return f"say where {'it is' if len(names) == 1 else 'they are'}, in the service's secrets: {{{sources}}}"
 
 
 def _argument_value(value: object) -> object:

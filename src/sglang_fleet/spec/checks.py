@@ -184,10 +184,17 @@ def arguments(
         at = ("services", service, "args", name)
         own = catalogue.find(name)
         if own is not None and own.name != name and own.name in {*Arguments.model_fields, *SECRETS}:
-            yield Finding(at, f"is another name of {own.name}", f"write {own.name}")
+            is_alone = [other for other in raw if (same := catalogue.find(other)) and same.name == own.name] == [name]
+            better = own.name if is_alone and catalogue.check(name, value) is None else ""
+            yield Finding(at, another_name(own.name), f"write {own.name}", name=better)
         elif sentence := catalogue.check(name, value):
             sentence = withheld(sentence, value, at)
             yield _said(at, name, sentence, is_known=own is not None, nearest=catalogue.version if is_nearest else None)
+
+
+def another_name(name: str) -> str:
+    """What is said of an argument that the product knows by this name only."""
+    return f"is another name of {name}"
 
 
 def secrets(
@@ -218,6 +225,8 @@ def _said(at: tuple[str, ...], name: str, sentence: str, *, is_known: bool, near
     """
     message = sentence.removeprefix(f"`{name}`").removeprefix(":").strip()
     before, mark, last = message.partition("; ") if is_known else message.rpartition("; ")
+    if not last.startswith(_FIXES):
+        before, mark, last = message.rpartition("; ")
     fix = ""
     if mark and last.startswith(_FIXES):
         message, fix = before, last.replace("`", "")

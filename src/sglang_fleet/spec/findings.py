@@ -46,7 +46,7 @@ IN_QUOTES = "put the value in quotes"
 _LONGEST = 48
 _BEGINNING = 8
 # Pydantic's mark for "the key itself", at the end of an error's location.
-_KEY = "[key]"
+KEY = "[key]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,8 @@ class Finding:
         fix: what to do.
         rivals: the keys of the mapping there of which only one may be there, when there are several.
         rule: the lint rule that a warning belongs to; empty for what is wrong.
+        name: the name under which the setting would be right as it is; empty where that takes more, None for any other
+            finding.
     """
 
     path: Steps
@@ -66,6 +68,7 @@ class Finding:
     fix: str = ""
     rivals: tuple[str, ...] = ()
     rule: str = ""
+    name: str | None = None
 
 
 def worded(error: ValidationError) -> list[Finding]:
@@ -79,7 +82,7 @@ def worded(error: ValidationError) -> list[Finding]:
 
 
 def _finding(details: ErrorDetails) -> Finding:
-    path = tuple(step for step in details["loc"] if step != _KEY)
+    path = tuple(step for step in details["loc"] if step != KEY)
     kind, value, context = details["type"], details.get("input"), details.get("ctx", {})
     if kind == REFUSED:
         return Finding(path, withheld(context["message"], value, path), context["fix"], context["rivals"])

@@ -16,7 +16,7 @@ from sglang_fleet.spec.extra import extra_arguments
 from sglang_fleet.spec.findings import Finding, worded
 from sglang_fleet.spec.places import located, nothing, place, rollouts
 from sglang_fleet.spec.service import Service
-from sglang_fleet.variables import Node, Place, gather, plain
+from sglang_fleet.variables import Node, Place, dotted, gather, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -35,7 +35,13 @@ class Loaded:
         trees: the merged settings by host, with file and line of each; see `problem`.
         strays: files and folders of settings that belong to no host and no group; no error, but worth a word.
         files: the files that each host's settings come from, from weak to strong.
-        judged: the specs that lint can judge: also those with a problem, less the services it leaves unreadable.
+        judged: the specs that lint can judge: also those with a problem, less the settings that are wrong by
+            themselves, and less the services of which nothing is left then. Never to be deployed or rendered.
+        readable: the specs whose services can be rendered: also those with a problem, less the services that are
+            wrong by themselves.
+        names: the names under which settings would be right as they are, by the path of each; empty where that takes
+            more for some host.
+        gone: the paths of the settings that `judged` is without, by host; those of a host with none are missing.
     """
 
     deployments: dict[str, Deployment] = field(default_factory=dict)
@@ -45,6 +51,9 @@ class Loaded:
     files: dict[str, tuple[Path, ...]] = field(default_factory=dict)
     warnings: list[Problem] = field(default_factory=list)
     judged: dict[str, Deployment] = field(default_factory=dict)
+    readable: dict[str, Deployment] = field(default_factory=dict)
+    gone: dict[str, frozenset[str]] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
 
     def problem(self, host: str, key: str, message: str, *, fix: str = "") -> Problem:
         """A problem with a setting of a host, found later by a lint rule or a look at the host.
@@ -61,10 +70,12 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """What one tree comes to: the spec that may be deployed, if any; what of it can be judged; what is wrong."""
+    """What one tree comes to: the spec that may be deployed, if any; what can be shown and judged; what is wrong."""
 
     deployment: Deployment | None
+    readable: Deployment | None
     judged: Deployment | None
+    gone: frozenset[str]
     findings: tuple[Finding, ...]
 
 
@@ -115,18 +126,33 @@ def load(
                 by_content[content] = _verdict(settings, folder=folder, catalogue=catalogue or _own_catalogue)
             verdict = by_content[content]
             by_tree[id(tree)] = verdict, [located(finding, tree, folder=folder) for finding in verdict.findings]
+            _remember_names(loaded, verdict)
         verdict, wrongs = by_tree[id(tree)]
         problems.extend(_for(host, problem) for problem in wrongs)
-        if host in wrong:
-            continue
-        if verdict.deployment is not None:
-            loaded.deployments[host] = verdict.deployment
-        if verdict.judged is not None:
-            loaded.judged[host] = verdict.judged
+        if host not in wrong:
+            _keep(loaded, host, verdict)
     problems += rollouts(loaded.deployments, loaded.trees)
     loaded.problems.extend(grouped(problem for problem in problems if not problem.rule))
     loaded.warnings.extend(grouped(problem for problem in problems if problem.rule))
     return loaded
+
+
+def _keep(loaded: Loaded, host: str, verdict: _Verdict) -> None:
+    if verdict.deployment is not None:
+        loaded.deployments[host] = verdict.deployment
+    if verdict.readable is not None:
+        loaded.readable[host] = verdict.readable
+    if verdict.judged is not None:
+        loaded.judged[host] = verdict.judged
+    if verdict.gone:
+        loaded.gone[host] = verdict.gone
+
+
+def _remember_names(loaded: Loaded, verdict: _Verdict) -> None:
+    for finding in verdict.findings:
+        if finding.name is not None:  # right for every host, or for none
+            key = dotted(finding.path)
+            loaded.names[key] = finding.name if loaded.names.get(key, finding.name) == finding.name else ""
 
 
 def _own_catalogue(version: str) -> checks.Catalogue:
@@ -156,29 +182,44 @@ def _verdict(settings: dict[str, object], *, folder: Path, catalogue: Callable[[
     except ValidationError as error:
         findings += worded(error)
         deployment = None
-    services = dict(_valid_services(settings)) if deployment is None else deployment.services
-    judged = _of_valid_services(settings, services) if deployment is None else deployment
+    readable, judged, gone = deployment, deployment, frozenset[str]()
+    services: Mapping[str, Service] = deployment.services if deployment is not None else {}
+    if deployment is None:
+        services, left, gone = _by_themselves(settings)
+        raw = _mapping(settings.get("services"))
+        readable = _of_services(settings, {name: raw[name] for name in services})
+        judged = _of_services(settings, left) if gone else readable
     findings += checks.services(services)
     findings += checks.files(_files(settings), folder=folder)
     findings += _against_catalogue(settings, found=findings, catalogue=catalogue)
     is_wrong = any(not finding.rule for finding in findings)
-    return _Verdict(None if is_wrong else deployment, judged, tuple(findings))
+    return _Verdict(None if is_wrong else deployment, readable, judged, gone, tuple(findings))
 
 
-def _valid_services(settings: dict[str, object]) -> Iterator[tuple[str, Service]]:
-    """The services that are right by themselves, to check them although something else is wrong."""
+def _by_themselves(settings: dict[str, object]) -> tuple[dict[str, Service], dict[str, object], frozenset[str]]:
+    """The services that are right by themselves; what is written of all that can be judged; and what is not there."""
+    valid: dict[str, Service] = {}
+    left: dict[str, object] = {}
+    gone: set[str] = set()
     for name, raw in _mapping(settings.get("services")).items():
         try:
-            yield name, Service.model_validate({**_mapping(raw), "name": name})
-        except ValidationError:
-            continue
+            valid[name] = Service.model_validate({**_mapping(raw), "name": name})
+            left[name] = raw
+        except ValidationError as error:
+            from sglang_fleet.spec.remains import remains  # noqa: PLC0415  # only a mistake needs it
+
+            try:
+                left[name], taken = remains(_mapping(raw), name=name, error=error)
+            except ValidationError:
+                continue
+            gone.update(dotted(("services", name, *path)) for path in taken)
+    return valid, left, frozenset(gone)
 
 
-def _of_valid_services(settings: dict[str, object], services: Mapping[str, Service]) -> Deployment | None:
-    """The spec without the services that are wrong by themselves; None when something else is wrong too."""
-    raw = _mapping(settings.get("services"))
+def _of_services(settings: dict[str, object], services: Mapping[str, object]) -> Deployment | None:
+    """The spec with these services only; None when something else is wrong too."""
     try:
-        return Deployment.model_validate({**settings, "services": {name: raw[name] for name in services}})
+        return Deployment.model_validate({**settings, "services": services})
     except ValidationError:
         return None
 
@@ -206,8 +247,11 @@ def _against_catalogue(
         is_nearest = flags.version != version
         yield from checks.arguments(args, service=name, catalogue=flags, skip=wrong, is_nearest=is_nearest)
         extra = _mapping(raw).get("extra_args")
-        if _is_words(extra) and not any(finding.path[:3] == ("services", name, "extra_args") for finding in found):
-            yield from extra_arguments(extra, service=name, written=args, catalogue=flags, is_nearest=is_nearest)
+        if _is_words(extra):
+            refused = any(finding.path == ("services", name, "extra_args") for finding in found)
+            yield from extra_arguments(
+                extra, service=name, written=args, catalogue=flags, is_nearest=is_nearest, refused=refused
+            )
         secrets = _mapping(_mapping(raw).get("secrets"))
         yield from checks.secrets(secrets, service=name, catalogue=flags, is_nearest=is_nearest)
 

@@ -1,6 +1,7 @@
 """One SGLang deployment, `services.<name>`: what runs, as whom, on which GPUs."""
 
 import re
+from collections.abc import Iterable
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -65,18 +66,48 @@ KEPT_FOR_ARGS = frozenset({
 """Arguments that have to be read from args, and not as mere words."""
 
 
+_NOT_NAME = re.compile(r"[=\s]")
+_JOINED = re.compile(
+    r"(?P<flag>--[A-Za-z0-9][A-Za-z0-9_-]*)\s+(?:(?P<number>[0-9]{1,4})(?:\s+|$))?(?P<rest>.*)", re.DOTALL
+)
+
+
+def misplaced(words: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Of the words of extra_args the secrets and the arguments that belong in args, in the plainest spelling."""
+    names = dict.fromkeys(
+        _NOT_NAME.split(word, maxsplit=1)[0].removeprefix("--").replace("-", "_")
+        for word in words
+        if word.startswith("--")
+    )
+    return [name for name in names if name in SECRETS], [name for name in names if name in KEPT_FOR_ARGS]
+
+
 def _extra(words: tuple[str, ...]) -> tuple[str, ...]:
     """The plainest cases, whatever the release; `extra.extra_arguments` knows a release's other names as well."""
-    for word in words:
-        name = word.partition("=")[0].removeprefix("--").replace("-", "_")
-        if word.startswith("--") and name in SECRETS:
-            raise refusal(
-                f"has --{name.replace('_', '-')}, a secret that every user of the host could read",
-                secret_fix(name),
-            )
-        if word.startswith("--") and name in KEPT_FOR_ARGS:
-            raise refusal(f"has --{name.replace('_', '-')}, which would contradict args", kept_fix(name))
+    secret, kept = misplaced(words)
+    messages, fixes = [], []
+    if secret:
+        what = "a secret" if len(secret) == 1 else "secrets"
+        messages.append(f"has {', '.join(map(_flag, secret))}, {what} that every user of the host could read")
+        fixes.append(secret_fix(*secret))
+    if kept:
+        messages.append(f"has {', '.join(map(_flag, kept))}, which would contradict args")
+        usual = ", ".join(name for name in kept if name != "config")
+        fixes += [kept_fix(name) for name in ("config" if "config" in kept else "", usual) if name]
+    # SGLang's parser takes no word with a blank before a `=` for an option.
+    joined = next((found for word in words if (found := _JOINED.match(word))), None)
+    if joined is not None:
+        messages.append("holds several words in one")
+        # No other word is repeated: it may be a secret.
+        parts = [joined["flag"], *filter(None, (joined["number"],)), *(["…"] if joined["rest"] else [])]
+        fixes.append(f"write each word by itself: {', '.join(parts)}")
+    if messages:  # one error is all that a validator can raise
+        raise refusal("; ".join(messages), "; ".join(fixes))
     return words
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def kept_fix(name: str) -> str:

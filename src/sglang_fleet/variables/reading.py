@@ -30,6 +30,8 @@ _DEEPEST = 40
 _MOST_NODES = 50_000
 _COLLECTION_TAGS = (None, "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 _QUOTED = re.compile(r"(['\"]).{4,}?\1")
+# `a: b`, behind which another colon stands, in brackets of the same line.
+_SECOND_COLON = re.compile(r"[\[{,][^\[{,]*:\s[^\[{,]*$")
 # The parser's own sentences are about tokens; these are about what was typed.
 _WORDING = (
     ("'\\t'", "has a tab where YAML wants spaces", "indent with spaces"),
@@ -118,11 +120,30 @@ def _worded(error: YAMLError, *, text: str, file: Path | None, source: str) -> P
         mark = error.context_mark if begun else error.problem_mark or error.context_mark
         line = mark.line + 1 if mark is not None else None
         said = " ".join(part for part in (error.context, error.problem) if part)
+    flow = _flow(said, text=text, error=error)
+    if flow is not None:
+        return Problem(file, *flow, source=source)
     for sign, message, fix in _WORDING:
         if sign in said:
             return Problem(file, line, "", message, fix, source=source)
     said = _QUOTED.sub("it", said)  # what is quoted may be a part of a value
     return Problem(file, line, "", f"is not valid YAML: {said}" if said else "is not valid YAML", source=source)
+
+
+def _flow(said: str, *, text: str, error: YAMLError) -> tuple[int, str, str, str] | None:
+    """Line, key, message and fix of what is wrong between brackets; None when nothing more is known than usual."""
+    if not isinstance(error, MarkedYAMLError) or "a flow " not in said or error.problem_mark is None:
+        return None
+    if "'<stream end>'" in said:
+        # Where a value is missing, the parser does not say in what.
+        is_list = "sequence" in said or ("node" in said and text.rfind("[") > text.rfind("{"))
+        what, close = ("list", "]") if is_list else ("mapping", "}")
+        mark = error.context_mark or error.problem_mark
+        return mark.line + 1, "", f"the text ends inside of a {what}", f"close it with '{close}'"
+    line = text.splitlines()[error.problem_mark.line][: error.problem_mark.column]
+    if "':'" in said and _SECOND_COLON.search(line):
+        return error.problem_mark.line + 1, "", "has a value with ': ' in it", "put the value in quotes"
+    return None
 
 
 class _Builder:

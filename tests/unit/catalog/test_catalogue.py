@@ -99,6 +99,27 @@ def test_a_wrong_setting_is_named_in_one_sentence(pinned: Catalogue, name: str, 
     assert problem.startswith(sentence)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "end"),
+    [
+        ("attention_backend", "flashinfre", "; got 'flashinfre'; did you mean `flashinfer`?"),
+        ("attention_backend", "FlashInfer", "; got 'FlashInfer'; did you mean `flashinfer`?"),
+        ("attention_backend", "zzzz", "; got 'zzzz'"),
+    ],
+)
+def test_the_nearest_choice_is_named(pinned: Catalogue, name: str, value: object, end: str) -> None:
+    problem = pinned.check(name, value)
+    assert problem is not None
+    assert problem.endswith(end)
+
+
+def test_what_did_the_same_before_an_argument_was_there_is_named() -> None:
+    sentence = catalogue("0.5.9").check("attn_dp_size", 2)
+    assert sentence == (
+        "`attn_dp_size`: not in SGLang 0.5.9 yet; there since 0.5.22; use `dp_size` with `enable_dp_attention`"
+    )
+
+
 def test_the_golden_spec_is_fine(pinned: Catalogue) -> None:
     arguments = {
         "model_path": "/root/models/Kimi-K2.6",

@@ -64,7 +64,21 @@ def test_a_sign_inside_of_a_value_is_no_waiver(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["a: 1 # waive the fee\n", "a: 1 # waived 3 of 201 fees\n", "a: 1 # waive 999 fees\n", "a: 1 # see SGL201\n"],
+    [
+        "a: 1 # waive the fee\n",
+        "a: 1 # waived 3 of 201 fees\n",
+        "a: 1 # waive 999 fees\n",
+        "a: 1 # see SGL201\n",
+        "a: 1 # see SGL201 in docs\n",
+        "a: 1 # see SGL201: it explains why\n",
+        "a: 1 # SGL201 explains why\n",
+        "a: 1 # the lint rule SGL201 would say so\n",
+        "a: 1 # we ignore what SGL201 says\n",
+        "a: 1 # ignore this\n",
+        "a: 1 # SGL999: x\n",
+        "a: 1 # wave SGLANG goodbye\n",
+        "a: 1 # noqa\n",
+    ],
 )
 def test_a_sentence_with_the_word_in_it_is_no_waiver(text: str) -> None:
     assert lines(text) == {}
@@ -80,7 +94,7 @@ def test_a_blank_line_ends_what_stands_directly_above() -> None:
         ("# waive SGL201", "gives no reason"),
         ("# waive SGL201:", "gives no reason"),
         ("# waive SGL201: -", "gives no reason"),
-        ("# waive SGL201 since it fails", "gives no reason"),
+        ("# waive SGL201 since it fails", "the colon is missing"),
         ("# waive SGL999: why", "no such rule"),
         ("# waive E501: why", "no such rule"),
         ("# waive", "of no rule"),
@@ -111,6 +125,23 @@ def test_a_waiver_without_rule_or_reason_waives_nothing_and_is_said(comment: str
         "# waive rule SGL201: x",
         "# waive (SGL201): x",
         "# waive SGL-201",
+        "# wavie SGL201: x",
+        "# wave SGL201: x",
+        "# waived: SGL201: x",
+        "# ignore SGL201: x",
+        "# ignore: SGL201",
+        "# disable=SGL201",
+        "# skip SGL201: x",
+        "# noqa: SGL201",
+        "# NOQA SGL201",
+        "# nolint: SGL201",
+        "# lint: disable=SGL201",
+        "# lint-ignore SGL201: x",
+        "# type: ignore[SGL201]",
+        "# SGL201: x",
+        "# sgl201: x",
+        "# waive SGL 201: x",
+        "# waive sgl 201: x",
     ],
 )
 def test_what_looks_like_a_waiver_and_is_none_is_said_with_the_right_spelling(comment: str) -> None:
@@ -120,6 +151,32 @@ def test_what_looks_like_a_waiver_and_is_none_is_said_with_the_right_spelling(co
     assert line == 2
     assert "201" in message
     assert "SGL201" in fix or "explain" in fix
+
+
+@pytest.mark.parametrize(
+    ("comment", "message", "fix"),
+    [
+        ("# wavie SGL201: x", "looks like a waiver of SGL201, and is none", "write # waive SGL201: and the reason"),
+        ("# waive SGL 201: x", "waives SGL 201, which is no rule", "write # waive SGL201: and the reason"),
+        ("# waive SGL201 because x", "waives SGL201, and the colon is missing", "write # waive SGL201: and the reason"),
+        ("# waive SGL201, SGL501 since x", "waives SGL201, and the colon", "write # waive SGL201: and the reason"),
+        ("# waive SGL20l: x", "waives SGL20l, and there is no such rule", "did you mean SGL201?"),
+        ("# waive SGL2O1: x", "waives SGL2O1, and there is no such rule", "did you mean SGL201?"),
+        ("# waive SGL2O1, SGL501: x", "waives SGL2O1, and there is no such rule", "did you mean SGL201?"),
+        ("# waive SGL21: x", "waives SGL21, and there is no such rule", "`sglang-fleet explain` lists them"),
+    ],
+)
+def test_what_is_wrong_with_a_waiver_is_said(comment: str, message: str, fix: str) -> None:
+    line, said, advice = read(f"a: 1\nb: 1 {comment}\n").flaws[0]
+    assert line == 2
+    assert said.startswith(message)
+    assert advice == fix
+
+
+def test_a_comment_that_only_looks_like_a_waiver_is_found_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "all.yml"
+    file.write_text("a: 1 # noqa: SGL201\n")
+    assert of_file(file).flaws
 
 
 def test_of_several_rules_the_good_ones_hold() -> None:

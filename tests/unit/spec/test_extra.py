@@ -37,6 +37,47 @@ def test_anything_else_is_left_to_lint(write: Write, words: list[str]) -> None:
     assert not write(overrides={"services.k26.extra_args": words}).problems
 
 
+def test_the_plainest_are_all_said_and_each_once(write: Write) -> None:
+    words = ["--api-key=s3cr3t", "--port", "8", "--tp-size=2", "--admin-api-key", "s3cr3t", "--config=x", "--tp=1"]
+    words += ["--model=/x"]
+    problems = write(overrides={"services.k26.extra_args": words}).problems
+    plain, short = problems
+    assert plain.message == (
+        "has --api-key, --admin-api-key, secrets that every user of the host could read; has --port, --tp-size,"
+        " --config, which would contradict args"
+    )
+    assert plain.fix == (
+        "say where they are, in the service's secrets: {api_key: {env: NAME}, admin_api_key: {env: NAME}}; remove it,"
+        " and write each argument as a key of args; write port, tp_size in args"
+    )
+    assert (short.message, short.fix) == ("has --model-path, which would contradict args", "write model_path in args")
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "fix"),
+    [
+        (["--tp"], "has --tp-size, which would contradict args", "write tp_size in args"),
+        (["--tp", "--zzzz"], "has --tp-size, which would contradict args", "write tp_size in args"),
+        (["--tp 8 --pp 80"], "holds several words in one", "write each word by itself: --tp, 8, …"),
+        (["--zzzz s3cr3t"], "holds several words in one", "write each word by itself: --zzzz, …"),
+        (["--zzzz\t12345678"], "holds several words in one", "write each word by itself: --zzzz, …"),
+        (
+            ["--port 8"],
+            "has --port, which would contradict args; holds several words in one",
+            "write port in args; write each word by itself: --port, 8",
+        ),
+    ],
+)
+def test_words_that_are_not_written_right(wrong: Wrong, words: list[str], message: str, fix: str) -> None:
+    problem = wrong(**{EXTRA: words})
+    assert (problem.message, problem.fix) == (message, fix)
+
+
+@pytest.mark.parametrize("word", ['--zzzz={"a": 1}', "a b", "--zzzz=a b"])
+def test_a_value_may_hold_blanks(write: Write, word: str) -> None:
+    assert not write(overrides={"services.k26.extra_args": ["--zzzz", word]}).problems
+
+
 def test_each_is_said_once(write: Write) -> None:
     problems = write(overrides={"services.k26.extra_args": ["--tp=1", "--tp=2", "--model=/x"]}).problems
     assert [problem.message.split(",")[0] for problem in problems] == ["has --tp-size", "has --model-path"]

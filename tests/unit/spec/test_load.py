@@ -160,6 +160,11 @@ def test_a_host_may_run_nothing(write: Write) -> None:
         ({"services__k26__gpus": 8}, "expects a list, got 8", ""),
         ({"sglang__requirements": "locks/none.txt"}, "names a file that is not there", FOLDER),
         ({"sglang__requirements": "locks"}, "names a file that cannot be read", "name a"),
+        (
+            {"sglang__version": "0.5.9", "services__k26__args__attn_dp_size": 2},
+            "not in SGLang 0.5.9 yet; there since 0.5.22",
+            "use dp_size with enable_dp_attention",
+        ),
         ({"sglang__version": "0.5.6"}, "not in SGLang 0.5.6 yet; there since 0.5.7", ""),
         ({"rollout__on_failure": "none"}, "must be one of host, wave or all, got 'none'", ""),
     ],
@@ -286,7 +291,7 @@ services:
         (6, "no such argument in SGLang 0.5.23", "did you mean pp_async_batch_depth?"),
         (7, "no such argument in SGLang 0.5.23", ""),
         (8, "gone from SGLang 0.5.23", "use cuda_graph_max_bs_decode"),
-        (9, loaded.warnings[4].message.partition(";")[0], ""),
+        (9, loaded.warnings[4].message.partition(";")[0], "did you mean triton?"),
         (10, "expects a whole number, got 'many' (so it is in SGLang 0.5.23)", ""),
     ]
     assert loaded.warnings[4].message.endswith("got 'trition' (so it is in SGLang 0.5.23)")

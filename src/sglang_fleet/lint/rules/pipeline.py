@@ -49,9 +49,9 @@ def depth_unset(view: ServiceView) -> Iterator[Found]:
     place at a time. Depths above 1 were reported to give wrong answers, so that 1 is the one to try first.
 
     Evidence: sglang 0.5.23 srt/managers/scheduler_pp_mixin.py: pp_loop_size = pp_size + pp_async_batch_depth, and the
-    comments of event_loop_pp. sglang#15527: wrong answers above 1. Measured with 0.5.23 on CPUs, two stages: one
-    request 43 to 47 tokens a second at any depth, eight requests 63 to 72 at depth 0 and 93 at depth 2, but with
-    batches of 4: 63 at depth 0 and 50 at depth 1.
+    comments of event_loop_pp. sglang#15527: wrong answers above 1. Measured with 0.5.23, a tiny model and two stages on
+    a CPU, where only the relation of the numbers means something: one request is as fast at any depth; eight requests
+    are about 1.3 to 1.5 times as fast at depth 2 as at depth 0, but with batches of 4 only 0.8 times at depth 1.
 
     Fix: Write 1 (--unsafe-fixes does), compare throughput at your own concurrency, and check the answers. Go back when
     it is not faster. Or write 0 to keep it as it is, and to end this note.

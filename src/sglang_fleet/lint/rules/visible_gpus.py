@@ -24,13 +24,26 @@ def _missing(view: ServiceView, visible: tuple[int, ...]) -> int:
     return needed if needed > len(set(visible)) else 0
 
 
+def _gpus(count: int) -> str:
+    return f"{count} GPU{'s' * (count != 1)}"
+
+
+def _ended(view: ServiceView, visible: tuple[int, ...]) -> str:
+    """Why fewer are seen than somebody may have meant to name."""
+    entries = view.environment[VISIBLE].replace(",", " ").split()
+    return (
+        ", since CUDA reads numbers between commas, and stops at anything else" if len(entries) > len(visible) else ""
+    )
+
+
 @service_rule("SGL147", "error")
 def too_few_visible_gpus(view: ServiceView) -> Iterator[Found]:
     """CUDA_VISIBLE_DEVICES shows the server fewer GPUs than it needs.
 
     Why: CUDA hides every GPU that the variable does not name. SGLang starts a process for each of tp_size times pp_size
-    GPUs (times dp_size, without DP attention). A process that finds no GPU ends the start. Only plain numbers are
-    counted; nothing is said of UUIDs and parts of a GPU (MIG).
+    GPUs (times dp_size, without DP attention). A process that finds no GPU ends the start. CUDA ends the list at the
+    first entry that is no number: of "all" it sees none, of "0,-1,1" and "0 1" the first alone. Nothing is said of
+    UUIDs and parts of a GPU (MIG).
 
     Evidence: NVIDIA, "CUDA C++ Programming Guide", CUDA environment variables. sglang 0.5.23 server_args.py,
     compute_world_size.
@@ -44,7 +57,7 @@ def too_few_visible_gpus(view: ServiceView) -> Iterator[Found]:
     if needed:
         yield view.found_at(
             f"environment.{VISIBLE}",
-            f"shows the server {len(set(visible))} GPUs; {product(view)} needs {needed}",
+            f"shows the server {_gpus(len(set(visible)))}{_ended(view, visible)}; {product(view)} needs {needed}",
             "name the GPUs in gpus, and remove the variable; or lower tp_size or pp_size",
         )
 

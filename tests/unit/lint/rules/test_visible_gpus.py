@@ -23,7 +23,12 @@ def visible(text: str, args: dict[str, Any] | None = None, **service: Any) -> di
     [
         (visible("0,1", FOUR), "shows the server 2 GPUs; tp_size 2 times pp_size 2 needs 4"),
         (visible("0,1,2, 3 ", {"tp_size": 2, "pp_size": 2, "dp_size": 2}), "needs 8"),
-        (visible("0,0", {"tp_size": 2}), "1 GPUs"),
+        (visible("0,0", {"tp_size": 2}), "shows the server 1 GPU; tp_size 2"),
+        (visible("all", {"tp_size": 2}), "shows the server 0 GPUs, since CUDA reads numbers between commas"),
+        (visible("-1", FOUR), "shows the server 0 GPUs, since"),
+        (visible("0 1", {"tp_size": 2}), "shows the server 1 GPU, since CUDA"),
+        (visible("0,-1,1", {"tp_size": 2}), "shows the server 1 GPU, since CUDA"),
+        (visible("0;1", {"tp_size": 2}), "shows the server 1 GPU; "),
         (visible(""), "shows the server 0 GPUs"),
         (visible("4,5", {"tp_size": 2, "base_gpu_id": 1}), "needs 3"),
     ],
@@ -43,7 +48,8 @@ def test_too_few(settings: dict[str, Any], words: str) -> None:
         visible("0,1,2,3", FOUR),
         visible("GPU-8932f937-d72c-4106-c12f-20bd9faed9f6", FOUR),
         visible("MIG-8932f937", FOUR),
-        visible("-1", FOUR),
+        visible("0,1,2,3,-1", FOUR),
+        visible("0,GPU-8932f937", FOUR),
         visible("0,1", {"tp_size": 2, "dp_size": 2, "enable_dp_attention": True}),
         visible("0", {**FOUR, "device": "cpu"}),
         visible("0,1", FOUR, gpus=[0, 1, 2, 3]),  # a contradiction, which SGL001 refuses
@@ -77,6 +83,7 @@ def unlike(state: HostState) -> HostState:
         ("1,3", None, unlike(host(count=4)), None),
         ("GPU-1", None, host(count=4), None),
         ("", None, host(count=4), ()),
+        ("2,x,1", None, host(count=4), (2,)),
     ],
 )
 def test_only_visible_gpus_are_the_service_s(
