@@ -63,7 +63,7 @@ def judge(
         lock: the text of the lock file of its venv; None when it is not to be judged.
     """
     # The rules are many modules; whoever sends questions to hosts first has them loaded while they answer.
-    from sglang_fleet.lint.run import of_host  # noqa: PLC0415
+    from sglang_fleet.lint.asking import of_host  # noqa: PLC0415
 
     found = of_host(deployment, state=state, releases=releases, lock=lock)
     login = [(rule, one) for rule, one in found if rule.id == LOGIN]

@@ -4,13 +4,12 @@ Three things are never mixed up: a value; a value that is not there (None, an em
 could not be read (`Unknown`). observe.parse makes these from the answer of host/probe.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
-from functools import cache
-from types import NoneType
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from sglang_fleet.answer import Unknown
+from sglang_fleet.unread import unread
 
 MINOR = frozenset(
     {
@@ -315,7 +314,7 @@ class HostState:
 
     def unknowns(self, *, minor: bool = False) -> tuple[tuple[str, str], ...]:
         """(path, why) of every value that could not be read; those of MINOR only if asked for."""
-        return tuple(_unknowns("", self, frozenset() if minor else MINOR))
+        return tuple(unread(self, besides=frozenset() if minor else MINOR))
 
 
 def known(value: _T | Unknown) -> _T:
@@ -323,27 +322,3 @@ def known(value: _T | Unknown) -> _T:
     if isinstance(value, Unknown):
         raise NotKnown(value.why)
     return value
-
-
-def _unknowns(path: str, value: object, ignored: frozenset[str]) -> Iterator[tuple[str, str]]:
-    if isinstance(value, (str, int, NoneType)):
-        return  # most of what there is
-    if isinstance(value, Unknown):
-        yield path, value.why
-        return
-    for name, part in _parts(value, ignored):
-        yield from _unknowns(f"{path}.{name}" if path else str(name), part, ignored)
-
-
-def _parts(value: object, ignored: frozenset[str]) -> Iterable[tuple[object, object]]:
-    if isinstance(value, dict):
-        return value.items()
-    if isinstance(value, tuple):
-        return enumerate(value)
-    kind: type = type(value)
-    return ((name, getattr(value, name)) for name in _names(kind) if name not in ignored)
-
-
-@cache
-def _names(kind: type) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
