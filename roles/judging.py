@@ -6,11 +6,10 @@ They are loaded when the questions to the hosts are on their way: the hosts are 
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from roles.wanted import Wanted
-from sglang_fleet.addresses import lock_reader
+from sglang_fleet.addresses import LockReader
 from sglang_fleet.checks import Judgement, Refusal, judge
 from sglang_fleet.observe import HostState
 from sglang_fleet.problems import Problem
@@ -24,11 +23,11 @@ if TYPE_CHECKING:
 _UNUSABLE = "SGL001"  # settings that cannot be used are shown anyway
 
 
-def judge_settings(loaded: Loaded, *, folder: Path) -> tuple[list[Problem], str]:
+def judge_settings(loaded: Loaded, *, lock: LockReader) -> tuple[list[Problem], str]:
     """What of the settings cannot work, and a word on what lint finds in them otherwise; nothing that they waive."""
     from sglang_fleet.lint.run import lint  # noqa: PLC0415 - see above
 
-    everything = lint(loaded, lock=lock_reader(folder))
+    everything = lint(loaded, lock=lock)
     found = [finding for finding in everything if not finding.waived and finding.rule != _UNUSABLE]
     errors = [
         replace(finding.problem, message=f"{finding.problem.message} [{finding.rule}]")
@@ -40,12 +39,11 @@ def judge_settings(loaded: Loaded, *, folder: Path) -> tuple[list[Problem], str]
 
 
 def judge_hosts(
-    loaded: Loaded, wanted: Wanted, answers: Mapping[str, HostState | Refusal], *, folder: Path
+    loaded: Loaded, wanted: Wanted, answers: Mapping[str, HostState | Refusal], *, lock: LockReader
 ) -> tuple[dict[str, HostState], dict[str, Judgement]]:
     """What was seen of each host, and what is to be said of it; nothing of a host that shall run no service."""
     seen: dict[str, HostState] = {}
     judged: dict[str, Judgement] = {}
-    lock = lock_reader(folder)
     for host, deployment in wanted.deployments.items():
         answer = answers.get(host)
         if isinstance(answer, HostState):

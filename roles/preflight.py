@@ -15,6 +15,7 @@ from roles.judging import judge_hosts, judge_settings
 from roles.shared import shared_fleet
 from roles.terminal import heading, show
 from roles.wanted import Wanted, probe_request, want
+from sglang_fleet.addresses import lock_reader
 from sglang_fleet.checks import Judgement, Refusal
 from sglang_fleet.observe import HostState, ProbeUnreadable, Unknown, parse
 from sglang_fleet.plan import make_plan
@@ -52,8 +53,9 @@ def _look_at_all(fleet: Fleet) -> None:
     answers = _ask(fleet, loaded, asked)
     answers.join(timeout=SENDING_SECONDS)
     wanted = want(loaded, folder=fleet.folder)  # meanwhile the hosts look
-    errors, hint = judge_settings(loaded, folder=fleet.folder)
-    seen, judged = judge_hosts(loaded, wanted, dict(answers.get()), folder=fleet.folder)
+    lock = lock_reader(fleet.folder)
+    errors, hint = judge_settings(loaded, lock=lock)
+    seen, judged = judge_hosts(loaded, wanted, dict(answers.get()), lock=lock)
     refusals = {host: judgement.refusals for host, judgement in judged.items() if judgement.refusals}
     _plan_all(fleet, wanted, seen, refusals)
     unreachable = [host for host in fleet.hosts if host not in active]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
 from sglang_fleet.release import cuda_wheels_home, venv_identity
+from sglang_fleet.spec import Deployment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    from sglang_fleet.spec import Deployment
+LockReader = Callable[[Deployment], str | None]
+"""Gives the text of the lock file of a spec's venv; None for one that cannot be read."""
 
 
 def requirements_text(folder: Path, path: str) -> str:
@@ -19,8 +21,8 @@ def requirements_text(folder: Path, path: str) -> str:
     return (folder / path).read_text(encoding="utf-8")
 
 
-def lock_reader(folder: Path) -> Callable[[Deployment], str | None]:
-    """What gives the text of the lock file of a spec's venv, each file read once; None for one that cannot be read."""
+def lock_reader(folder: Path) -> LockReader:
+    """A reader of the lock files of a deployment folder that reads each once."""
 
     @cache
     def text(path: str) -> str | None:

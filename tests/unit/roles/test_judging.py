@@ -7,6 +7,7 @@ import pytest
 
 from roles.judging import judge_hosts, judge_settings
 from roles.wanted import want
+from sglang_fleet.addresses import lock_reader
 from sglang_fleet.checks import Refusal
 from sglang_fleet.observe import HostState
 from sglang_fleet.spec import Loaded, load
@@ -41,7 +42,7 @@ def loaded(folder: Path, *, minimum: str = "", grpc: str = "", watchdog: str = "
 
 
 def test_what_cannot_work_is_an_error_of_the_settings_with_its_place(folder: Path) -> None:
-    errors, hint = judge_settings(loaded(folder), folder=folder)
+    errors, hint = judge_settings(loaded(folder), lock=lock_reader(folder))
     (error,) = errors
     assert (error.key, error.hosts, error.line) == ("services.k26.args.grpc_port", ("h1", "h2"), 9)
     assert error.message == "SGLang does not start with it and api_key [SGL708]"
@@ -50,21 +51,21 @@ def test_what_cannot_work_is_an_error_of_the_settings_with_its_place(folder: Pat
 
 def test_a_lock_file_of_another_release_is_refused_before_a_host_builds_it(folder: Path) -> None:
     (folder / "lock.txt").write_text("sglang==0.5.22\n")
-    errors, _ = judge_settings(loaded(folder, grpc=" # waive SGL708: patched"), folder=folder)
+    errors, _ = judge_settings(loaded(folder, grpc=" # waive SGL708: patched"), lock=lock_reader(folder))
     assert [(error.key, error.line) for error in errors] == [("sglang.requirements", 4)]
     assert errors[0].message.startswith("pins sglang 0.5.22, and sglang.version is 0.5.23")
 
 
 def test_what_the_settings_waive_is_neither_an_error_nor_counted(folder: Path) -> None:
     one = loaded(folder, grpc=" # waive SGL708: patched", watchdog=" # waive SGL605: measured")
-    assert judge_settings(one, folder=folder) == ([], "")
+    assert judge_settings(one, lock=lock_reader(folder)) == ([], "")
 
 
 def test_settings_that_cannot_be_used_are_not_told_twice(folder: Path) -> None:
     (folder / "group_vars/all.yml").write_text("cuda: 1\n")
     one = load(folder=folder, hosts={"h1": []}, overrides={})
     assert one.problems
-    assert judge_settings(one, folder=folder) == ([], "")
+    assert judge_settings(one, lock=lock_reader(folder)) == ([], "")
 
 
 def old_driver() -> HostState:
@@ -78,7 +79,7 @@ def test_a_waiver_beside_a_setting_holds_for_what_hosts_show_about_it(
     folder: Path, minimum: str, rules: list[str]
 ) -> None:
     one = loaded(folder, minimum=minimum)
-    seen, judged = judge_hosts(one, want(one, folder=folder), {"h1": old_driver()}, folder=folder)
+    seen, judged = judge_hosts(one, want(one, folder=folder), {"h1": old_driver()}, lock=lock_reader(folder))
     assert list(seen) == ["h1"]
     assert [refusal.rule for refusal in judged["h1"].refusals] == rules
 
@@ -87,7 +88,7 @@ def test_a_host_that_could_not_be_asked_is_refused_and_not_seen(folder: Path) ->
     one = loaded(folder)
     refusal = Refusal("the probe failed: lost")
     seen, judged = judge_hosts(
-        one, want(one, folder=folder), {"h1": refusal, "h2": replace(old_driver(), euid=1000)}, folder=folder
+        one, want(one, folder=folder), {"h1": refusal, "h2": replace(old_driver(), euid=1000)}, lock=lock_reader(folder)
     )
     assert list(seen) == ["h2"]
     assert judged["h1"].refusals == (refusal,)

@@ -34,13 +34,19 @@ def interface_that_is_not_there(view: ServiceView) -> Iterator[Found]:
     Fix: Correct the name, give hosts that differ their own in host_vars, or remove it: NCCL finds one by itself.
     """
     wanted = view.service.nccl.socket_ifname
-    interfaces = () if view.state is None or isinstance(view.state.interfaces, Unknown) else view.state.interfaces
+    interfaces = _interfaces(view)
     if wanted and interfaces and uses_nccl(view) and not any(chosen(wanted, name) for name in interfaces):
         yield view.found_at(
             "nccl.socket_ifname",
             f"{wanted} is no network interface of the host, which has {shown(interfaces)}",
             "correct it, or remove it: NCCL finds one by itself",
         )
+
+
+def _interfaces(view: ServiceView) -> tuple[str, ...]:
+    """The host's network interfaces; none is also the answer when they are not known."""
+    state = view.state
+    return () if state is None or isinstance(state.interfaces, Unknown) else state.interfaces
 
 
 def chosen(wanted: str, interface: str) -> bool:
@@ -90,7 +96,7 @@ def gloo_interface_that_is_not_there(view: ServiceView) -> Iterator[Found]:
     Fix: Correct the name, give hosts that differ their own in host_vars, or remove the variable.
     """
     wanted = view.environment.get(_GLOO, "")
-    interfaces = () if view.state is None or isinstance(view.state.interfaces, Unknown) else view.state.interfaces
+    interfaces = _interfaces(view)
     absent = [name for name in wanted.split(",") if name and name not in interfaces and name[0] not in "^="]
     if wanted and absent and interfaces and uses_nccl(view):
         yield view.found_at(
