@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeGuard
 
+from sglang_fleet.catalog.store import key
+
 Kind = Literal["flag", "switch", "str", "int", "float", "size", "json"]
 """What the argument takes.
 
@@ -72,7 +74,7 @@ class Argument:
             flag=flag,
             written=flag,
             aliases=tuple(entry.get("aliases", ())),
-            destination=entry.get("destination") or _name(flag),
+            destination=entry.get("destination") or key(flag),
             kind=kind,
             nargs=entry.get("nargs"),
             choices=None if choices is None else tuple(choices),
@@ -87,7 +89,7 @@ class Argument:
     @property
     def name(self) -> str:
         """The YAML key of its own name, such as `tp_size`."""
-        return _name(self.flag)
+        return key(self.flag)
 
     @property
     def advice(self) -> str:
@@ -271,7 +273,3 @@ def plain_words(name: str, value: object) -> list[str]:
 def _as_key(flag: re.Match[str]) -> str:
     name = flag["name"].replace("-", "_")
     return f"`{name}: {flag['value']}`" if flag["equals"] else f"`{name}`"
-
-
-def _name(flag: str) -> str:
-    return flag.removeprefix("--").replace("-", "_")

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from sglang_fleet.catalog import Argument, Catalogue, catalogue
 from sglang_fleet.catalog.commandline import Given, read
+from sglang_fleet.catalog.store import key
 from sglang_fleet.importing.basis import UNKNOWN, Launch, Notes, plain
 from sglang_fleet.importing.groups import Group, argument_of, groups, last_release
 from sglang_fleet.importing.secrets import Secrets, holds_login, holds_secret
@@ -119,13 +120,9 @@ def _add_foreign(found: Settings, group: Group, known: Catalogue, *, secrets: Se
 
 def key_of(argument: Argument) -> str:
     """The key of an argument: the one that the settings type, else as it was spelled."""
-    names = [_key(flag) for flag in (argument.flag, *argument.aliases)]
+    names = [key(flag) for flag in (argument.flag, *argument.aliases)]
     typed = next((name for name in names if name in Arguments.model_fields or name in SECRETS), None)
-    return typed or _key(argument.written)
-
-
-def _key(flag: str) -> str:
-    return flag.removeprefix("--").replace("-", "_")
+    return typed or key(argument.written)
 
 
 def _value(group: Group, argument: Argument, name: str, known: Catalogue, notes: Notes) -> object:

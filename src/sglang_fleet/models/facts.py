@@ -25,7 +25,6 @@ class ModelFacts:
         q_lora_rank: with MLA: the rank of the query projection.
         index_head_dim: with sparse attention (DeepSeek V3.2): the width of the indexer's key.
         index_topk: with sparse attention: how many tokens are looked at.
-        max_position_embeddings: as config.json has it.
         context_length: the longest context that SGLang derives from it.
         quantization: the method, such as "fp8", "compressed-tensors", "awq", "modelopt_fp4".
         weight_bits: bits of a quantized weight.
@@ -44,8 +43,6 @@ class ModelFacts:
         vocab_size: tokens in the vocabulary.
         tied_embeddings: whether the output layer is the embedding.
         nextn_layers: layers of multi-token prediction, after the others; only speculative decoding loads them.
-        sliding_window: tokens that a layer with a sliding window looks back.
-        layer_types: the kind of attention of each layer, in the words of config.json.
         recurrent: the setting in config.json that shows layers of linear attention or Mamba.
         full_attention_layers: where there are such layers: those that are not; None: not known which.
         irregular: a setting in config.json that shows a cache whose layers are not all alike.
@@ -70,7 +67,6 @@ class ModelFacts:
     q_lora_rank: int | None = None
     index_head_dim: int | None = None
     index_topk: int | None = None
-    max_position_embeddings: int | None = None
     context_length: int | None = None
     quantization: str | None = None
     weight_bits: int | None = None
@@ -89,8 +85,6 @@ class ModelFacts:
     vocab_size: int | None = None
     tied_embeddings: bool | None = None
     nextn_layers: int | None = None
-    sliding_window: int | None = None
-    layer_types: tuple[str, ...] = ()
     recurrent: str | None = None
     full_attention_layers: tuple[int, ...] | None = None
     irregular: str | None = None

@@ -6,7 +6,7 @@ from typing import Any
 from sglang_fleet.catalog import nearest
 from sglang_fleet.lint.found import Found, Remove, Rename, Set
 from sglang_fleet.lint.rule import Rule
-from sglang_fleet.lint.rules import by_id
+from sglang_fleet.lint.rules import RULES
 from sglang_fleet.lint.views import ServiceView
 from sglang_fleet.models import ModelFacts
 from sglang_fleet.observe import Gpu, HostState
@@ -71,7 +71,7 @@ def ask(name: str, one: ServiceView) -> list[Found]:
 
 def rule(name: str) -> Rule:
     """The rule of this id."""
-    found = by_id(name)
+    found = next((one for one in RULES if one.id == name.upper()), None)
     assert found is not None, f"no rule {name}"
     return found
 

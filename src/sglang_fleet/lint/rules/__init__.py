@@ -44,7 +44,7 @@ from sglang_fleet.lint.rules import (
     visible_gpus,
 )
 
-__all__ = ["RULES", "by_id"]
+__all__ = ["RULES"]
 
 _MODULES = (
     deprecated,
@@ -93,8 +93,3 @@ RULES: tuple[Rule, ...] = tuple(
         key=lambda rule: rule.id,
     )
 )
-
-
-def by_id(name: str) -> Rule | None:
-    """The rule of an id, in any case; None when there is none."""
-    return next((rule for rule in RULES if rule.id == name.upper()), None)

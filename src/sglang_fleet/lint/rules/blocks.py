@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sglang_fleet.lint.rule import service_rule
-from sglang_fleet.lint.rules.derived import capability, expert_parallel, is_on, model_class
+from sglang_fleet.lint.rules.derived import TRTLLM_MOE, capability, expert_parallel, is_on, model_class
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 # Their config.json has the experts' width as intermediate_size.
 _PLAIN_WIDTH = frozenset({"MiniMaxM2ForCausalLM", "MixtralForCausalLM"})
-# They round the experts' width up, so that it fits any number of GPUs.
-_ROUNDS_UP = frozenset({"flashinfer_trtllm", "flashinfer_trtllm_routed", "experimental_sgl_trtllm"})
 _SM100 = 10
 
 
@@ -57,7 +55,7 @@ def _experts(view: ServiceView) -> tuple[int, int, tuple[int, int]] | None:
 def _rounds_up(view: ServiceView) -> bool | None:
     """Whether the experts' kernels round their width up; None when that depends on GPUs that are not known."""
     backend = view.value("moe_runner_backend")
-    if backend in _ROUNDS_UP:
+    if backend in TRTLLM_MOE:  # so that it fits any number of GPUs
         return True
     if backend not in (None, "auto"):
         return False

@@ -17,6 +17,8 @@ SPAN_ALL = frozenset({
     "deepep", "deepep_v2", "mooncake", "nixl", "flashinfer", "flashinfer_megamoe", "megamoe", "mori", "pplx",
     "ascend_fuseep",
 })  # fmt: skip
+# Kernels of TensorRT-LLM for experts.
+TRTLLM_MOE = frozenset({"flashinfer_trtllm", "flashinfer_trtllm_routed", "experimental_sgl_trtllm"})
 # Gated delta net beside full attention: 0.5.23, qwen3_5.py in model_overrides.
 GATED_DELTA_NET = frozenset({
     "Qwen3NextForCausalLM", "Qwen3_5ForConditionalGeneration", "Qwen3_5MoeForConditionalGeneration",

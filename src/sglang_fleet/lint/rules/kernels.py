@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sglang_fleet.lint.found import Found, Set
 from sglang_fleet.lint.rule import service_rule
-from sglang_fleet.lint.rules.derived import architecture, capability
+from sglang_fleet.lint.rules.derived import TRTLLM_MOE, architecture, capability
 from sglang_fleet.lint.rules.requirements import cuda_majors
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ _MOST_JOBS = 64
 _SM12X = 12
 _FIRST_CUDA_FOR_SM12X = (12, 9)
 _LAST_CUDA_12_LANE = 13
-_TRTLLM_MOE = frozenset({"flashinfer_trtllm", "flashinfer_trtllm_routed", "experimental_sgl_trtllm"})
 # The least compute capability, times ten, of a quantization that is asked for by name.
 _LEAST = {
     "fp8": 80, "mxfp8": 100, "nvfp4_online": 100, "modelopt_fp4": 80, "modelopt_fp8": 89, "w8a8_fp8": 89,
@@ -100,7 +99,7 @@ def experts_for_other_gpus(view: ServiceView) -> Iterator[Found]:
     found = capability(view)
     if found is None or found[0] == 10:  # noqa: PLR2004  # SM100
         return
-    if view.value("moe_runner_backend") in _TRTLLM_MOE:
+    if view.value("moe_runner_backend") in TRTLLM_MOE:
         yield view.found(
             "moe_runner_backend",
             f"{view.value('moe_runner_backend')} is for SM100; these GPUs are {architecture(view)}",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sglang_fleet.lint.found import Remove, Rename, Set
 from sglang_fleet.lint.rule import service_rule
-from sglang_fleet.lint.rules.derived import EAGLE_FAMILY, is_on
+from sglang_fleet.lint.rules.derived import EAGLE_FAMILY, algorithm, is_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +21,11 @@ _GONE = {
     _V2: ("0.5.14", "speculative decoding always overlaps; disable_overlap_schedule turns that off"),
     "SGLANG_ENABLE_CP_V2": ("0.5.23", "it is always so now"),
 }
+
+
+def _has_choice(view: ServiceView) -> bool:
+    """Whether the release reads SGLANG_ENABLE_SPEC_V2 to choose how it speculates."""
+    return view.since("0.5.7") and not view.since("0.5.11")
 
 
 def _path(view: ServiceView, name: str) -> str:
@@ -81,10 +86,8 @@ def speculation_without_overlap(view: ServiceView) -> Iterator[Found]:
     Fix: Set SGLANG_ENABLE_SPEC_V2 to 1, which takes drafts in a chain only (speculative_eagle_topk 1), or use a newer
     release.
     """
-    algorithm = str(view.value("speculative_algorithm") or "").upper()
-    is_old = not view.since("0.5.11") and view.since("0.5.7")
     is_chain = view.number("speculative_eagle_topk") in (None, 1)
-    if is_old and algorithm in EAGLE_FAMILY and is_chain and _V2 not in view.environment:
+    if _has_choice(view) and algorithm(view) in EAGLE_FAMILY and is_chain and _V2 not in view.environment:
         yield view.found(
             "speculative_algorithm",
             f"turns the overlap scheduler off: SGLang {view.version} keeps it on only with {_V2}",
@@ -104,9 +107,7 @@ def overlap_needs_chain(view: ServiceView) -> Iterator[Found]:
 
     Fix: Write speculative_eagle_topk: 1, or remove the variable.
     """
-    algorithm = str(view.value("speculative_algorithm") or "").upper()
-    is_old = not view.since("0.5.11") and view.since("0.5.7")
-    if is_old and algorithm in EAGLE_FAMILY and is_on(view.environment.get(_V2)):
+    if _has_choice(view) and algorithm(view) in EAGLE_FAMILY and is_on(view.environment.get(_V2)):
         many = view.number("speculative_eagle_topk") or 1
         if many > 1:
             yield view.found(
