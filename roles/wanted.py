@@ -90,7 +90,7 @@ class _Values:
 
 def _make(folder: Path, deployment: Deployment, values: _Values) -> _Made:
     made = _Made()
-    venv = venv_id(folder, deployment)
+    venv, home = venv_id(folder, deployment), cuda_home(folder, deployment)
     for name, service in deployment.services.items():
         secrets: dict[str, str] = {}
         for key, source in service.secrets.items():
@@ -104,7 +104,7 @@ def _make(folder: Path, deployment: Deployment, values: _Values) -> _Made:
                 service=service,
                 version=deployment.sglang.version,
                 venv_id=venv,
-                cuda_home=cuda_home(folder, deployment),
+                cuda_home=home,
                 secrets=secrets,
                 fingerprints={key: fingerprint(key, value) for key, value in secrets.items()},
             ),

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from sglang_fleet.catalog import Argument, Catalogue, catalogue
 from sglang_fleet.catalog.commandline import Given, read
 from sglang_fleet.catalog.store import key
-from sglang_fleet.importing.basis import UNKNOWN, Launch, Notes, plain
+from sglang_fleet.importing.basis import UNKNOWN, Launch, Notes, is_wholly_unknown, plain
 from sglang_fleet.importing.groups import Group, argument_of, groups, last_release
 from sglang_fleet.importing.secrets import Secrets, holds_login, holds_secret
 from sglang_fleet.masking import MASK, is_sensitive, mask
@@ -19,8 +19,6 @@ from sglang_fleet.spec.arguments import SECRETS, Arguments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-_WHOLLY_UNKNOWN = re.compile(f"({UNKNOWN}[^{UNKNOWN}]*{UNKNOWN})+")
 
 
 @dataclass(slots=True)
@@ -90,7 +88,7 @@ def _without_unknown_words(group: Group, argument: Argument, notes: Notes) -> Gr
     takes = 0 if argument.kind in ("flag", "switch") else 1
     if argument.nargs in ("*", "+") or len(group.values) <= takes:
         return group
-    rest = [value for value in group.values[takes:] if not _WHOLLY_UNKNOWN.fullmatch(value)]
+    rest = [value for value in group.values[takes:] if not is_wholly_unknown(value)]
     for value in group.values[takes:]:
         if value not in rest:
             notes.add(group.line, f"{value}: what it adds is only known on the host: left out")

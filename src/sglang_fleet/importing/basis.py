@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -11,6 +12,11 @@ SEVERAL = "\1"
 """Stands at the end of such a piece that a shell would split: it may be one word, none or several."""
 _SHIELD = 0x100000
 """The first of the characters for private use that stand for those of an unknown piece while other readers see it."""
+
+
+def is_wholly_unknown(text: str) -> bool:
+    """Whether a word consists of pieces whose values only the host knows."""
+    return re.fullmatch(f"({UNKNOWN}[^{UNKNOWN}]*{UNKNOWN})+", text) is not None
 
 
 class UnreadableError(Exception):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sglang_fleet.catalog import Argument, Catalogue, catalogue, history, versions
+from sglang_fleet.catalog.store import key
 from sglang_fleet.importing.basis import Launch, Word, plain
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class Group:
     @property
     def name(self) -> str:
         """The option as a YAML key."""
-        return self.flag.removeprefix("--").replace("-", "_")
+        return key(self.flag)
 
     @property
     def words(self) -> list[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sglang_fleet.importing import unit_values as values
 from sglang_fleet.importing.unit_notes import Left
+from sglang_fleet.lint.unit_values import seconds
 from sglang_fleet.render import STOP_MARGIN_SECONDS
 from sglang_fleet.spec.durations import written
 
@@ -27,7 +27,7 @@ def startup(single: Mapping[str, Setting], left: list[Left]) -> float | None:
     setting = single.get("TimeoutStartSec") or single.get("TimeoutSec")
     if setting is None:
         return None
-    value = values.seconds(setting.value)
+    value = seconds(setting.value)
     head = f"{setting.key}={setting.value}"
     if value is not None and _SHORTEST_START <= value <= _LONGEST:
         left.append(Left(setting.key, setting.line, head, "it becomes health.startup_deadline", is_lost=False))
@@ -41,11 +41,15 @@ def drain(single: Mapping[str, Setting], left: list[Left]) -> float | None:
     setting = single.get("TimeoutStopSec") or single.get("TimeoutSec")
     if setting is None:
         return None
-    value = values.seconds(setting.value)
+    value = seconds(setting.value)
     if value is not None and STOP_MARGIN_SECONDS < value <= _LONGEST:
         return value - STOP_MARGIN_SECONDS
     margin = written(STOP_MARGIN_SECONDS)
-    why = f"SGLang needs up to {margin} beyond its drain to stop" if value is not None else "it sets no end"
+    why = (
+        f"SGLang needs up to {margin} beyond its drain to stop"
+        if value not in (None, float("inf"))
+        else "it sets no end"
+    )
     tail = f"health.drain stays at its default, 2m; {why}"
     left.append(Left(setting.key, setting.line, f"{setting.key}={setting.value}", tail))
     return None

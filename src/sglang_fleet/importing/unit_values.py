@@ -1,6 +1,6 @@
-"""The values of a systemd unit: durations, limits, specifiers, variables in command lines.
+"""The values of a systemd unit: limits, specifiers, variables in command lines.
 
-Sources: systemd.time(7), systemd.exec(5) "LimitCPU=", systemd.unit(5) "Specifiers", systemd.service(5) "Command lines".
+Sources: systemd.exec(5) "LimitCPU=", systemd.unit(5) "Specifiers", systemd.service(5) "Command lines".
 """
 
 from __future__ import annotations
@@ -10,34 +10,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sglang_fleet.importing.basis import UNKNOWN, Notes, Word, several, unknown
+from sglang_fleet.lint.unit_values import MULTIPLES
 from sglang_fleet.unit_reading import OpenQuoteError
 from sglang_fleet.unit_reading import words as words_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_SECONDS = {
-    **dict.fromkeys(("us", "usec", "µs"), 1e-6),
-    **dict.fromkeys(("ms", "msec"), 1e-3),
-    **dict.fromkeys(("", "s", "sec", "second", "seconds"), 1.0),
-    **dict.fromkeys(("m", "min", "minute", "minutes"), 60.0),
-    **dict.fromkeys(("h", "hr", "hour", "hours"), 3600.0),
-    **dict.fromkeys(("d", "day", "days"), 86400.0),
-    **dict.fromkeys(("w", "week", "weeks"), 604800.0),
-}
-_SPAN = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-zµ]*)\s*")
-_SIZES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
 _SPECIFIER = re.compile(r"%(.)", re.DOTALL)
 _BRACED = re.compile(r"\$\$|\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _BARE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
-
-
-def seconds(text: str) -> float | None:
-    """A span of time such as `5min 20s` in seconds; None for `infinity` and what is no span."""
-    found = _SPAN.findall(text)
-    if not found or "".join(_SPAN.sub("", text).split()) or any(unit not in _SECONDS for _, unit in found):
-        return None
-    return sum(float(amount) * _SECONDS[unit] for amount, unit in found)
 
 
 def limit(text: str) -> str | None:
@@ -48,7 +30,7 @@ def limit(text: str) -> str | None:
     if soft == "infinity":
         return soft
     found = re.fullmatch(r"([0-9]{1,18})([KMGTP]?)", soft)
-    return str(int(found[1]) * _SIZES[found[2]]) if found else None
+    return str(int(found[1]) * MULTIPLES[found[2]]) if found else None
 
 
 @dataclass(frozen=True, slots=True)

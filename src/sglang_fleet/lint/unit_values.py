@@ -10,28 +10,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _UNITS = {
-    "": 1.0,
-    "us": 1e-6,
-    "ms": 1e-3,
-    "s": 1.0,
-    "sec": 1.0,
-    "second": 1.0,
-    "seconds": 1.0,
-    "m": 60.0,
-    "min": 60.0,
-    "minute": 60.0,
-    "minutes": 60.0,
-    "h": 3600.0,
-    "hr": 3600.0,
-    "hour": 3600.0,
-    "hours": 3600.0,
-    "d": 86400.0,
-    "day": 86400.0,
-    "days": 86400.0,
+    **dict.fromkeys(("us", "usec", "µs"), 1e-6),
+    **dict.fromkeys(("ms", "msec"), 1e-3),
+    **dict.fromkeys(("", "s", "sec", "second", "seconds"), 1.0),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), 60.0),
+    **dict.fromkeys(("h", "hr", "hour", "hours"), 3600.0),
+    **dict.fromkeys(("d", "day", "days"), 86400.0),
+    **dict.fromkeys(("w", "week", "weeks"), 604800.0),
 }
-_SPAN = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)")
-_MULTIPLES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-_AMOUNT = re.compile(r"([0-9]{1,18})([KMGT]?)")
+_SPAN = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-zµ]*)")
+MULTIPLES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
+_AMOUNT = re.compile(r"([0-9]{1,18})([KMGTP]?)")
 
 
 def seconds(text: str) -> float | None:
@@ -55,7 +44,7 @@ def amount(text: str | None) -> float | None:
     if soft == "infinity":
         return float("inf")
     found = _AMOUNT.fullmatch(soft)
-    return int(found[1]) * _MULTIPLES[found[2]] if found else None
+    return int(found[1]) * MULTIPLES[found[2]] if found else None
 
 
 def option(words: Sequence[str], *flags: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import re
 
-from sglang_fleet.importing.basis import UNKNOWN
+from sglang_fleet.importing.basis import UNKNOWN, is_wholly_unknown
 
 _NUMBERS = {
     "-eq": lambda one, other: one == other,
@@ -58,7 +58,7 @@ def _unary(operator: str, value: str) -> bool | None:
         return None  # files and the like are the host's
     if UNKNOWN in value:
         # What surrounds the unknown piece is text already.
-        return None if re.fullmatch(f"({UNKNOWN}[^{UNKNOWN}]*{UNKNOWN})+", value) else operator == "-n"
+        return None if is_wholly_unknown(value) else operator == "-n"
     return bool(value) == (operator == "-n")
 
 

@@ -29,7 +29,8 @@ def pins(text: str) -> Mapping[str, str]:
     return {re.sub(r"[-_.]+", "-", name).lower(): version for name, version in _PIN.findall(text)}
 
 
-def cuda_majors(lock: str | None) -> dict[str, str]:
+@lru_cache(maxsize=8)
+def cuda_majors(lock: str | None) -> Mapping[str, str]:
     """A package that shows it, by each major version of CUDA that a lock file has packages for."""
     found: dict[str, str] = {}
     for name, version in pins(lock or "").items():

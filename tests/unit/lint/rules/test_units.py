@@ -124,6 +124,9 @@ def test_an_empty_unit_has_nearly_all_that_the_rules_know_and_breaks_none_of_the
         ("2min 30s", 150),
         ("1h30m", 5400),
         ("500ms", 0.5),
+        ("500msec", 0.5),
+        ("1µs", 1e-6),
+        ("1w", 604800),
         ("1.5h", 5400),
         ("infinity", math.inf),
         ("", None),
@@ -144,7 +147,15 @@ def test_any_text_is_a_time_or_none(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("8M", 8 * 2**20), ("1024:524288", 1024), ("infinity", math.inf), (None, None), ("lots", None), ("8 M", None)],
+    [
+        ("8M", 8 * 2**20),
+        ("1P", 2**50),
+        ("1024:524288", 1024),
+        ("infinity", math.inf),
+        (None, None),
+        ("lots", None),
+        ("8 M", None),
+    ],
 )
 def test_amounts(text: str | None, value: float | None) -> None:
     assert amount(text) == value
