@@ -16,6 +16,8 @@ from pyinfra.api import Config, State
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.context import ctx_config, ctx_inventory, ctx_state
 
+from sglang_fleet.problems import inside
+
 
 class InventoryUnusable(Exception):  # noqa: N818  # what is wrong is the operator's inventory, not this program
     """The inventory is not there, has an error, or names no host; the message says where and why."""
@@ -153,5 +155,4 @@ def _is_inside(file: str, folder: Path) -> bool:
 
 
 def _shown(file: str, folder: Path) -> str:
-    path = Path(file)
-    return str(path.relative_to(folder) if path.is_relative_to(folder) else path)
+    return str(inside(Path(file), folder))

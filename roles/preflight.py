@@ -1,7 +1,6 @@
 """Look at every host once, refuse what cannot work, show what would change."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from gevent import Greenlet
@@ -19,8 +18,8 @@ from sglang_fleet.addresses import lock_reader
 from sglang_fleet.checks import Judgement, Refusal
 from sglang_fleet.observe import HostState, ProbeUnreadable, Unknown, parse
 from sglang_fleet.plan import make_plan
-from sglang_fleet.problems import Problem, render
-from sglang_fleet.report import names, plan_lines
+from sglang_fleet.problems import Problem, inside, names, render
+from sglang_fleet.report import plan_lines
 from sglang_fleet.rollout import Outcome, Rollout, waves
 from sglang_fleet.spec import Loaded, load
 
@@ -47,7 +46,7 @@ def _look_at_all(fleet: Fleet) -> None:
         known_hosts=[host.name for host in state.inventory],
         known_groups=list(state.inventory.groups),
     )
-    show(f"note: {_inside(path, fleet.folder)} belongs to nobody in this inventory" for path in loaded.strays)
+    show(f"note: {inside(path, fleet.folder)} belongs to nobody in this inventory" for path in loaded.strays)
     active = {host.name for host in state.active_hosts}
     asked = [name for name in loaded.deployments if name in active]
     answers = _ask(fleet, loaded, asked)
@@ -147,10 +146,6 @@ def _left_over(fleet: Fleet, host: str, state: HostState) -> Mapping[str, str] |
         return state.leftovers
     taken = {release.unit_name for release in fleet.releases[host]}
     return {name: unit for name, unit in state.leftovers.items() if unit not in taken}
-
-
-def _inside(path: Path, folder: Path) -> Path:
-    return path.relative_to(folder) if path.is_relative_to(folder) else path
 
 
 def _spent_budget(fleet: Fleet) -> list[str]:

@@ -14,7 +14,7 @@ from roles.shared import shared_fleet
 from roles.steps import explain, guarded
 from roles.terminal import heading, show
 from roles.waves import tell
-from sglang_fleet.report import names
+from sglang_fleet.problems import names
 from sglang_fleet.rollout import Outcome, Rollout, Verdict, waves
 
 

@@ -13,8 +13,8 @@ from roles.steps import explain, guarded, host_step
 from roles.terminal import show
 from sglang_fleet.masking import mask
 from sglang_fleet.plan import ServiceChange
+from sglang_fleet.problems import names
 from sglang_fleet.release import Release
-from sglang_fleet.report import names
 from sglang_fleet.rollout import Outcome, Verdict, Wave
 
 FOLLOW_ATTEMPTS = 20

@@ -8,7 +8,8 @@ from pyinfra.api import FunctionCommand, deploy, operation
 from roles.fleet import Fleet
 from roles.steps import guarded
 from roles.terminal import heading, say_at_the_end, show
-from sglang_fleet.report import names, verdict_lines
+from sglang_fleet.problems import names
+from sglang_fleet.report import verdict_lines
 from sglang_fleet.rollout import Wave
 
 

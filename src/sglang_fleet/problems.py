@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sglang_fleet.masking import mask
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 _WIDTH = 76  # 80 columns, less the margin of roles/terminal.py
 _HOSTS_NAMED = 8
@@ -73,10 +73,8 @@ def paragraph(problem: Problem, *, folder: Path, label: str = "", hosts_named: i
     lines = [_printable(head)] if head else []
     if label and len(lines[0]) > _WIDTH:
         lines = [_printable("  ".join(part for part in (where, label) if part)), _printable(f"    {key}")]
-    names = list(problem.hosts[:hosts_named])
-    if len(problem.hosts) > hosts_named:
-        names[-1] += f" and {len(problem.hosts) - hosts_named} more"
-    lines += wrapped(f"{problem.message} ({', '.join(names)})" if names else problem.message)
+    hosts = names(problem.hosts, most=hosts_named)
+    lines += wrapped(f"{problem.message} ({hosts})" if hosts else problem.message)
     if problem.fix:
         lines += wrapped(f"fix: {problem.fix}")
     return lines
@@ -92,9 +90,19 @@ def place(problem: Problem, *, folder: Path) -> str:
     if problem.file is None:
         # The key of an override says itself where it is, unless the fault is deeper inside of its value.
         return mask(problem.source.removesuffix(problem.key).strip() if problem.key else problem.source)
-    file = problem.file.absolute()
-    shown = file.relative_to(folder) if file.is_relative_to(folder) else file
+    shown = inside(problem.file.absolute(), folder)
     return f"{shown}:{problem.line}" if problem.line is not None else str(shown)
+
+
+def names(hosts: Sequence[str], *, most: int = 12) -> str:
+    """Hosts in a sentence, cut short when there are many."""
+    shown = ", ".join(hosts[:most])
+    return shown if len(hosts) <= most else f"{shown} and {len(hosts) - most} more"
+
+
+def inside(file: Path, folder: Path) -> Path:
+    """The file as it is named in a folder: relative where it is below that, else as it is."""
+    return file.relative_to(folder) if file.is_relative_to(folder) else file
 
 
 def wrapped(text: str) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from sglang_fleet.checks import Advice, Refusal
 from sglang_fleet.observe import Unknown
 from sglang_fleet.plan import HostPlan, ServiceChange
+from sglang_fleet.problems import names
 from sglang_fleet.rollout import Outcome, Rollout, Verdict, Wave
 
 _WIDTH = 76  # 80 columns, less the margin of roles/terminal.py
@@ -186,12 +187,6 @@ def _facts(verdict: Verdict) -> list[str]:
         *([f"runs {verdict.release}"] if verdict.release else []),
         *([f"{verdict.seconds:.0f} s"] if verdict.seconds is not None else []),
     ]
-
-
-def names(hosts: Sequence[str], *, most: int = 12) -> str:
-    """Hosts in a sentence, cut short when there are many."""
-    shown = ", ".join(hosts[:most])
-    return shown if len(hosts) <= most else f"{shown} and {len(hosts) - most} more"
 
 
 def _wrapped(text: str, *, indent: int = 0) -> list[str]:

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from sglang_fleet.checks import Advice, Refusal
 from sglang_fleet.observe import ServiceState, Unknown
 from sglang_fleet.plan import HostPlan, make_plan
+from sglang_fleet.problems import names
 from sglang_fleet.release import Release
-from sglang_fleet.report import names, plan_lines, settings_line, verdict_lines
+from sglang_fleet.report import plan_lines, settings_line, verdict_lines
 from sglang_fleet.rollout import Outcome, Rollout, Verdict, waves
 from tests.factories import NOTHING_INSTALLED, converged, host_state, release, service
 

@@ -145,11 +145,12 @@ def _deployment_folder(inventory: str) -> Path:
 
 def show_notes(settings: Settings) -> None:
     """Say, on standard error, what is no error: settings that belong to nobody, and pyinfra's own notes."""
+    from sglang_fleet.problems import inside  # noqa: PLC0415  # --help need not wait for it
+
     for note in settings.notes:
         warn(note)
     for path in settings.loaded.strays:
-        inside = path.relative_to(settings.folder) if path.is_relative_to(settings.folder) else path
-        warn(f"{inside} belongs to nobody in this inventory")
+        warn(f"{inside(path, settings.folder)} belongs to nobody in this inventory")
 
 
 def warn(sentence: str) -> None:

@@ -11,6 +11,7 @@ from sglang_fleet.lint.found import Remove, Rename
 from sglang_fleet.lint.remarks import remarks
 from sglang_fleet.lint.writing import can_be_applied, diff, secrets
 from sglang_fleet.masking import is_sensitive, mask
+from sglang_fleet.problems import inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -91,7 +92,7 @@ def masked(made: Fixes, *, folder: Path) -> tuple[str, ...]:
 
 
 def _shown(file: Path, folder: Path) -> str:
-    return str(file.relative_to(folder) if file.is_relative_to(folder) else file)
+    return str(inside(file, folder))
 
 
 def what_is_written(finding: Finding) -> str:

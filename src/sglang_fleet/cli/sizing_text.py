@@ -6,8 +6,10 @@ import textwrap
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from sglang_fleet.problems import names
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from sglang_fleet.cli.sizing import Sized
     from sglang_fleet.sizing import Sizing, Stage
@@ -20,7 +22,7 @@ _LABEL = 12
 
 def shown(one: Sized) -> str:
     """A paragraph of text, with its line ends."""
-    lines = [f"{one.service} on {_hosts(one.hosts)}"]
+    lines = [f"{one.service} on {names(one.hosts, most=_HOSTS_NAMED)}"]
     lines += _wrapped(_model(one))
     if one.sizing is not None:
         lines += ["", *_table(one.sizing), "", *_summary(one.sizing)]
@@ -36,11 +38,6 @@ def shown(one: Sized) -> str:
         for sentence in one.sizing.assumptions:
             lines += _wrapped(f"- {sentence}", hanging=2)
     return "\n".join(lines) + "\n"
-
-
-def _hosts(hosts: Sequence[str]) -> str:
-    more = len(hosts) - _HOSTS_NAMED
-    return ", ".join(hosts[:_HOSTS_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _model(one: Sized) -> str:

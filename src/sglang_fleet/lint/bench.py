@@ -12,6 +12,7 @@ from sglang_fleet.lint.found import Edit, Remove, Rename, Set
 from sglang_fleet.lint.remarks import lost
 from sglang_fleet.lint.values import Data, applied, applied_to, data
 from sglang_fleet.lint.waivers import of_file
+from sglang_fleet.problems import names
 from sglang_fleet.variables import Node, Place, find, merge, place_of
 from sglang_fleet.variables.reading import read_bytes, read_file
 
@@ -152,8 +153,7 @@ class Bench:
             if not verdicts[case]:
                 others.append(host)
         if others:
-            more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
-            raise NotEditableError(f"also reaches {', '.join(others[:_NAMED])}{more} without this finding")
+            raise NotEditableError(f"also reaches {names(others, most=_NAMED)} without this finding")
 
     def _said(self, file: Path, edits: Sequence[Edit]) -> tuple[object, ...]:
         """What a file has to say on the paths of edits: how far each goes there, and what stands at its end."""

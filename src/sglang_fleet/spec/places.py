@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sglang_fleet.problems import Problem
+from sglang_fleet.problems import Problem, inside
 from sglang_fleet.spec.findings import IN_QUOTES, Finding, Steps
 from sglang_fleet.spec.rollout import Rollout
 from sglang_fleet.variables import Node, Place, dotted, find, place_of
@@ -51,7 +51,7 @@ def _of_merge(finding: Finding, tree: Node, *, folder: Path) -> tuple[Finding, P
     for name in kept:
         weaker = places[name]
         assert weaker.file is not None  # noqa: S101  # looked at above
-        file = weaker.file.relative_to(folder) if weaker.file.is_relative_to(folder) else weaker.file
+        file = inside(weaker.file, folder)
         null = f"--data {dotted((*finding.path, name))}=null" if where.source else f"{name}: null"
         drops.append(f"`{null}` to drop the one from {file}:{weaker.line}")
     fix = f"merging keeps {'both' if len(kept) == 1 else 'all'}: add {', and '.join(drops)}"

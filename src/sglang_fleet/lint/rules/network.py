@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from sglang_fleet.lint.rule import service_rule
 from sglang_fleet.lint.rules.nccl import uses_nccl
 from sglang_fleet.observe import Unknown
+from sglang_fleet.problems import names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from sglang_fleet.lint.found import Found
     from sglang_fleet.lint.views import ServiceView
@@ -38,7 +39,7 @@ def interface_that_is_not_there(view: ServiceView) -> Iterator[Found]:
     if wanted and interfaces and uses_nccl(view) and not any(chosen(wanted, name) for name in interfaces):
         yield view.found_at(
             "nccl.socket_ifname",
-            f"{wanted} is no network interface of the host, which has {shown(interfaces)}",
+            f"{wanted} is no network interface of the host, which has {names(interfaces, most=6)}",
             "correct it, or remove it: NCCL finds one by itself",
         )
 
@@ -56,11 +57,6 @@ def chosen(wanted: str, interface: str) -> bool:
     listed = [name.strip().partition(":")[0] for name in names.split(",")]
     meant = any(interface == name if exact else interface.startswith(name) for name in listed if name)
     return meant is not without
-
-
-def shown(names: Sequence[str], *, most: int = 6) -> str:
-    """Names in a sentence, cut short when there are many."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 @service_rule("SGL522", "error")
@@ -101,7 +97,7 @@ def gloo_interface_that_is_not_there(view: ServiceView) -> Iterator[Found]:
     if wanted and absent and interfaces and uses_nccl(view):
         yield view.found_at(
             f"environment.{_GLOO}",
-            f"{absent[0]} is no network interface of the host, which has {shown(interfaces)}",
+            f"{absent[0]} is no network interface of the host, which has {names(interfaces, most=6)}",
             "correct it, or remove it",
         )
 
