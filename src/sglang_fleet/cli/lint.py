@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sglang_fleet.lint.fixing import Fixes
+    from sglang_fleet.lint.rule import Severity
     from sglang_fleet.lint.run import Finding
 
 SETTINGS_CANNOT_BE_USED = "SGL001"
@@ -43,7 +44,7 @@ class Selection:
     """
 
     rules: tuple[str, ...] = ()
-    severity: str = "note"
+    severity: Severity = "note"
     waived: bool = False
 
     def takes(self, finding: Finding) -> bool:
@@ -52,8 +53,7 @@ class Selection:
 
         if finding.rule == SETTINGS_CANNOT_BE_USED:
             return True
-        graver = list(SEVERITIES)
-        grave = graver.index(finding.severity) <= [str(name) for name in graver].index(self.severity)
+        grave = SEVERITIES[finding.severity] <= SEVERITIES[self.severity]
         return grave and (not self.rules or finding.rule in self.rules)
 
 
@@ -99,7 +99,7 @@ def command(  # noqa: PLR0913  # one for each option
     data: tuple[str, ...],
     models: Path | None,
     rules: tuple[str, ...],
-    severity: str,
+    severity: Severity,
     *,
     waived: bool,
     diff: bool,
