@@ -6,7 +6,20 @@ from pathlib import Path
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from sglang_fleet.spec import Arguments, Cuda, Health, Limits, Nccl, Rollout, SecretSource, Service, Sglang
+from sglang_fleet.spec import (
+    Arguments,
+    Cuda,
+    Golden,
+    Health,
+    Limits,
+    Nccl,
+    Network,
+    Rollout,
+    SecretSource,
+    Service,
+    Sglang,
+    Throughput,
+)
 from sglang_fleet.spec.durations import written
 
 PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
@@ -18,19 +31,23 @@ SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("services.NAME.nccl", Nccl),
     ("services.NAME.secrets.KEY", SecretSource),
     ("services.NAME.health", Health),
+    ("services.NAME.health.golden", Golden),
+    ("services.NAME.health.throughput", Throughput),
     ("services.NAME.limits", Limits),
+    ("network", Network),
     ("rollout", Rollout),
 )
 HEAD = """# Settings
 
 <!-- Written by `python -m tools.settings_page` from the models in src/sglang_fleet/spec. -->
 
-Read from `group_vars/all.yml`, then the host's groups in alphabetical order, then `host_vars/HOST.yml`, then `--data`.
-Mappings merge key by key, lists and values replace, null removes. A folder `GROUP/` of files does as well. A
-duration is written like `2s`, `30m` or `1h30m`; a plain number is seconds. Errors name file, line and key, all at once.
+Read from `group_vars/all.yml`, then the host's groups in alphabetical order, then `host_vars/HOST.yml`, then what
+stands beside the host in the inventory (`network` alone), then `--data`. Mappings merge key by key, lists and values
+replace, null removes. A folder `GROUP/` of files does as well. A duration is written like `2s`, `30m` or `1h30m`; a
+plain number is seconds. Errors name file, line and key, all at once.
 """
 NOT_WRITTEN = {"name"}  # the key under `services` is the name
-DURATIONS = {"startup_deadline", "interval", "soak", "drain"}
+DURATIONS = {"startup_deadline", "ready_deadline", "interval", "soak", "drain"}
 
 
 def page() -> str:

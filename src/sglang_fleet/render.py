@@ -102,7 +102,7 @@ def command_words(service: Service, *, version: str, venv: str, release_folder: 
     """ExecStart's words: the command, then one list for each option with its values."""
     known = nearest(version)
     command = [f"{venv}/bin/python", "-m", "sglang.launch_server"]
-    options = [_option(known, key, value) for key, value in service.args.ordered()]
+    options = [option_words(known, key, value) for key, value in service.args.ordered()]
     if any(is_argument(key) for key in service.secrets):
         options.append(["--config", f"{release_folder}/secrets.yaml"])
     options += [[word] for word in service.extra_args]
@@ -228,7 +228,7 @@ def _template() -> Template:
     return environment.get_template("sglang.service.j2")
 
 
-def _option(known: Catalogue, key: str, value: object) -> list[str]:
+def option_words(known: Catalogue, key: str, value: object) -> list[str]:
     """An argument's words; by a plain rule where only another release's flags are known and it does not fit them."""
     argument = known.find(key)
     return plain_words(key, value) if argument is None or argument.check(key, value) else argument.render(value)

@@ -51,6 +51,20 @@ def test_too_few_gpus_are_refused() -> None:
     ]
 
 
+def test_each_host_of_a_replica_needs_its_part_of_the_gpus() -> None:
+    state = host_state({"k26": NOTHING_INSTALLED})
+
+    def said(**settings: Any) -> list[str]:
+        one = service(nodes=2, group="pair", **settings)
+        judged = judge(deployment=deployment(one), releases=[release(one)], state=state)
+        return [refusal.what for refusal in judged.refusals]
+
+    assert said(args={"tp_size": 1, "pp_size": 16}) == []
+    assert said(args={"tp_size": 2, "pp_size": 16}) == [
+        "services.k26 needs 16 GPUs (tp_size x pp_size on 2 nodes); the host has 8"
+    ]
+
+
 def test_a_gpu_that_is_not_there_is_refused() -> None:
     assert refusals(gpus=[0, 1, 2, 3, 4, 5, 6, 9]) == [
         "services.k26.gpus names GPU 9; the host has 0, 1, 2, 3, 4, 5, 6, 7"

@@ -1,5 +1,6 @@
 """A release is addressed by its content: the same everywhere, and another as soon as anything in it differs."""
 
+import json
 import os
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sglang_fleet.release import PLACEHOLDER, Release, cuda_wheels_home, make_release, venv_identity
+from sglang_fleet.spec import Seat
+from sglang_fleet.spec.replicas import seated
 from tests.factories import service
 
 POISON = "poison-5ecret"
@@ -100,6 +103,92 @@ def test_how_health_is_asked_for_is_not_what_runs(health: dict[str, Any]) -> Non
 )
 def test_the_gate_asks_what_such_a_server_can_answer(args: dict[str, Any], health: dict[str, Any], probe: str) -> None:
     assert made(args=args, health=health).gate["probe"] == probe
+
+
+@pytest.mark.parametrize(
+    "health",
+    [
+        {"ready_deadline": 1},
+        {"address": "k26.example.net"},
+        {"arguments": False},
+        {"counters": False},
+        {"golden": {"prompts": ["a"]}},
+        {"throughput": {}},
+    ],
+)
+def test_what_has_to_be_proven_is_not_what_runs(health: dict[str, Any]) -> None:
+    assert made(health=health).id == made().id
+    assert made(health=health).gate != made().gate
+
+
+def test_an_upgrade_of_the_tool_is_no_other_release() -> None:
+    """A fleet must not restart for it: this id was computed before there were nodes, and before most of the gate."""
+    assert made().id == "691a7247dc684c41"
+    assert made().manifest(created_at="", created_by="")["replica"] is None
+
+
+def test_the_gate_knows_what_has_to_be_proven() -> None:
+    gate = made(
+        args={"context_length": "8k", "log_level": "info"},
+        health={"golden": {"prompts": ["a"]}, "throughput": {"at_least": 0.5}, "address": "k26.example.net"},
+    ).gate
+    assert gate["golden"] == {"prompts": ["a"], "tolerance": 0.9, "tokens": 32}
+    assert gate["throughput"] == {"at_least": 0.5, "requests": 8, "tokens": 64}
+    assert (gate["address"], gate["leader"], gate["counters"], gate["ready_deadline"]) == (
+        "k26.example.net",
+        None,
+        True,
+        300.0,
+    )
+    assert gate["arguments"] == {
+        "model_path": "/root/models/Kimi-K2.6",
+        "port": 30001,
+        "host": "0.0.0.0",  # noqa: S104  # a listener
+        "tp_size": 1,
+        "pp_size": 8,
+        "context_length": 8000,  # as the server reads 8k
+        "log_level": "info",
+    }
+    assert json.loads(json.dumps(gate)) == gate
+
+
+def node(rank: int, *, interface: str = "", **changes: Any) -> Release:
+    """The release of one of two hosts."""
+    seat = Seat(rank, 2, "h1+h2", ("h1", "h2"), "10.0.0.1", "10.0.0.1", 30001, interface)
+    return make_release(
+        service=seated(service(nodes=2, group="pair", **changes), seat),
+        version="0.5.23",
+        venv_id="v1",
+        cuda_home="/usr/local/cuda-13.0",
+        secrets={},
+        fingerprints={},
+    )
+
+
+def test_the_ranks_of_a_replica_have_releases_of_their_own_and_one_of_the_replica() -> None:
+    first, second = node(0, interface="eth0"), node(1, interface="ib1")
+    assert first.id != second.id
+    assert "--node-rank 1" in second.text("unit")
+    assert "NCCL_SOCKET_IFNAME==ib1\nGLOO_SOCKET_IFNAME=ib1\n" in second.text("environment")
+    assert first.replica is not None
+    assert second.replica == {**first.replica, "rank": 1}
+    assert first.replica["rank"] == 0
+    assert first.replica["hosts"] == ["h1", "h2"]
+    assert second.manifest(created_at="", created_by="")["replica"] == second.replica
+
+
+@pytest.mark.parametrize("changes", [{"args": {"pp_size": 4}}, {"rendezvous_port": 1}, {"environment": {"A": "b"}}])
+def test_another_service_is_another_release_of_the_replica(changes: dict[str, Any]) -> None:
+    one, other = node(1).replica, node(1, **changes).replica
+    assert one is not None
+    assert other is not None
+    assert one["id"] != other["id"]
+
+
+def test_only_the_other_ranks_ask_rank_0_and_clients_ask_rank_0_alone() -> None:
+    gates = [node(rank, health={"address": "k26.example.net"}).gate for rank in (0, 1)]
+    assert [gate["leader"] for gate in gates] == [None, {"host": "10.0.0.1", "port": 30001}]
+    assert [gate["address"] for gate in gates] == ["k26.example.net", ""]
 
 
 def test_a_secret_counts_by_its_fingerprint_alone() -> None:

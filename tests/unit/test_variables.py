@@ -158,6 +158,18 @@ def test_hosts_of_equal_files_share_one_tree(tmp_path: Path) -> None:
     assert trees["h1"] is trees["h2"]
 
 
+def test_only_the_network_is_read_of_what_stands_beside_a_host(tmp_path: Path) -> None:
+    project(tmp_path, group_vars__all="network: {address: a, interface: i}", host_vars__h1="network: {address: b}")
+    data: dict[str, dict[str, object]] = {
+        "h1": {"network": {"address": "c"}, "ssh_user": "x", "cuda": 1},
+        "h2": {"ssh_user": "y"},
+    }
+    trees = gather(folder=tmp_path, hosts={"h1": [], "h2": [], "h3": []}, overrides={}, inventory_data=data).trees
+    assert plain(trees["h1"]) == {"network": {"address": "c", "interface": "i"}}
+    assert plain(trees["h2"]) == {"network": {"address": "a", "interface": "i"}}
+    assert trees["h2"] is trees["h3"]
+
+
 # Overrides.
 
 
@@ -173,7 +185,7 @@ def test_overrides_of_others_are_left_alone(tmp_path: Path, name: str) -> None:
     [
         ("rolout.waves", "did you mean rollout?"),
         ("servces", "did you mean services?"),
-        ("x", "the settings are cuda, sglang, services, rollout"),
+        ("x", "the settings are cuda, sglang, services, network, rollout"),
         ("cuda.", "did you mean cuda?"),
     ],
 )

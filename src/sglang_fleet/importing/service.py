@@ -14,9 +14,10 @@ from sglang_fleet.importing.environment import variables
 from sglang_fleet.importing.groups import groups
 from sglang_fleet.importing.hiding import hidden
 from sglang_fleet.importing.secrets import holds_secret
-from sglang_fleet.spec.base import Account, HostPath
+from sglang_fleet.spec.base import Account, HostPath, Port
 from sglang_fleet.spec.durations import written
 from sglang_fleet.spec.health import Health
+from sglang_fleet.spec.replicas import FILLED
 from sglang_fleet.spec.service import ServiceName
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def service(launch: Launch, known: Catalogue, *, name: str, secrets: Secrets, no
             made["working_directory"] = around.directory
         else:
             notes.add(line, f"working directory {plain(around.directory)}: write its whole path in working_directory")
+    made |= _nodes(launch, words.args, notes)
     made["args"] = words.args
     if words.extra:
         made["extra_args"] = words.extra
@@ -72,8 +74,27 @@ def service(launch: Launch, known: Catalogue, *, name: str, secrets: Secrets, no
     if limits := _limits(launch, notes):
         made["limits"] = limits
     _ports(launch, words.args, notes)
-    if words.args.get("nnodes", 1) != 1:
-        notes.add(line, "--nnodes: a replica on several hosts is not supported yet")
+    return made
+
+
+def _nodes(launch: Launch, args: dict[str, object], notes: Notes) -> dict[str, int]:
+    """One of several nodes: how many, and where they meet; what is filled in for each host leaves the arguments."""
+    count = args.get("nnodes", 1)
+    if not isinstance(count, int) or count < 2:  # noqa: PLR2004  # several
+        return {}
+    meeting = str(args.get("dist_init_addr", ""))
+    for filled in FILLED:
+        args.pop(filled, None)
+    made = {"nodes": count}
+    address, _, port = meeting.rpartition(":")
+    if port.isdecimal() and _is(Port, int(port)):
+        made["rendezvous_port"] = int(port)
+    where = f" ({address})" if address and UNKNOWN not in address else ""
+    notes.add(
+        launch.line,
+        f"--nnodes: name the {count} hosts as a group of the inventory, in the order of their ranks, and the group in "
+        f"group; write network.address of the first{where} in its host_vars",
+    )
     return made
 
 
@@ -168,7 +189,7 @@ def _ports(launch: Launch, args: dict[str, object], notes: Notes) -> None:
             )
 
 
-def _is(kind: Any, value: str) -> bool:  # noqa: ANN401 - an annotated type
+def _is(kind: Any, value: str | int) -> bool:  # noqa: ANN401 - an annotated type
     try:
         TypeAdapter(kind).validate_python(value)
     except ValidationError:

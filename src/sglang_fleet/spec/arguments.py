@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from sglang_fleet.spec.base import Line, Noun, Text, refusal
+from sglang_fleet.spec.base import Line, Noun, Port, Text, refusal
 
 SECRETS = frozenset({"api_key", "admin_api_key", "ssl_keyfile_password", "watermark_config"})
 """The arguments of any release whose value is a secret."""
@@ -94,8 +94,8 @@ class Arguments(Noun):
         tp_size: GPUs that share each layer (tensor parallel).
         pp_size: stages, one after the other, that share out the layers (pipeline parallel).
         dp_size: data parallel size.
-        nnodes: hosts that run one replica together; only 1 is supported yet.
-        node_rank: which of these hosts this one is, from 0.
+        nnodes: hosts that run one replica together; filled in from the service's `nodes`.
+        node_rank: which of these hosts this one is, from 0; filled in likewise, as is dist_init_addr.
         pp_async_batch_depth: batches in flight beyond one for each stage; may help many requests, never a single one.
         pp_max_micro_batch_size: requests in one batch of the pipeline; max_running_requests / pp_size when not set.
         mem_fraction_static: the share of GPU memory for weights and KV cache; SGLang chooses when not set.
@@ -114,7 +114,7 @@ class Arguments(Noun):
     model_path: Text
     served_model_name: Annotated[Text, AfterValidator(_served_model_name)] | None = None
     host: Line = "127.0.0.1"
-    port: Annotated[int, Field(ge=1, le=65535)] = 30000
+    port: Port = 30000
     tp_size: Count = 1
     pp_size: Count = 1
     dp_size: Count = 1

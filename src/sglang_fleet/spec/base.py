@@ -93,6 +93,7 @@ Location = Annotated[Line, AfterValidator(_open)]
 Url = Annotated[Location, AfterValidator(_url)]
 Sha256 = Annotated[str, AfterValidator(_sha256)]
 Account = Annotated[str, AfterValidator(_account)]
+Port = Annotated[int, Field(ge=1, le=65535)]
 # Lists are read as tuples, so that they cannot change; `strict` would take nothing but a tuple.
 # Their items stay strict.
 Locations = Annotated[tuple[Location, ...], Field(strict=False)]

@@ -13,6 +13,7 @@ from sglang_fleet.spec.arguments import SECRETS, Arguments
 from sglang_fleet.spec.findings import Finding, withheld
 from sglang_fleet.spec.health import PROBES, answerable
 from sglang_fleet.spec.nccl import variable
+from sglang_fleet.spec.nodes import several_nodes
 from sglang_fleet.spec.secrets import is_argument
 
 if TYPE_CHECKING:
@@ -55,35 +56,12 @@ class Catalogue(Protocol):
 
 def services(found: Mapping[str, Service]) -> Iterator[Finding]:
     """Every check of the services that are valid by themselves."""
+    yield from several_nodes(found)
     for name, service in found.items():
-        yield from _parallel(name, service)
         yield from _variables(name, service)
         yield from _gate(name, service)
     for (first, one), (second, other) in combinations(found.items(), 2):
         yield from _shared(first, one, second, other)
-
-
-def _parallel(name: str, service: Service) -> Iterator[Finding]:
-    args = service.args
-    at = ("services", name, "args")
-    if args.nnodes > 1:
-        yield Finding(
-            (*at, "nnodes"),
-            f"asks for {args.nnodes} nodes, and a replica on several hosts is not supported yet",
-            "use one node for now",
-        )
-    if args.node_rank >= args.nnodes:
-        yield Finding(
-            (*at, "node_rank"), f"must be less than nnodes ({args.nnodes}), got {args.node_rank}", "remove it"
-        )
-    tp, pp = args.tp_size, args.pp_size
-    needed = tp * pp
-    if service.gpus is not None and needed > len(service.gpus) and args.nnodes == 1:
-        yield Finding(
-            ("services", name, "gpus"),
-            f"names {len(service.gpus)} GPUs; tp_size {tp} times pp_size {pp} is {needed}",
-            "name more GPUs, or lower tp_size or pp_size",
-        )
 
 
 def _variables(name: str, service: Service) -> Iterator[Finding]:
@@ -119,6 +97,13 @@ def _gate(name: str, service: Service) -> Iterator[Finding]:
             f"asks for {_ASKED[probe]}, which a server with these arguments does not give",
             f"remove it, or write probe: {best}",
         )
+    for proof in ("golden", "throughput"):
+        if getattr(service.health, proof) is not None and service.probe != "generate":
+            yield Finding(
+                ("services", name, "health", proof),
+                "needs completions, which the health gate does not ask this server for",
+                "remove it" if best != "generate" else "remove it, or write probe: generate",
+            )
 
 
 def _shared(first: str, one: Service, second: str, other: Service) -> Iterator[Finding]:

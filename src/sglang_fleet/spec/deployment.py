@@ -7,6 +7,7 @@ from pydantic import BeforeValidator
 
 from sglang_fleet.spec.base import Noun, refusal
 from sglang_fleet.spec.cuda import Cuda
+from sglang_fleet.spec.network import Network
 from sglang_fleet.spec.rollout import Rollout
 from sglang_fleet.spec.service import Service, ServiceName
 from sglang_fleet.spec.sglang import Sglang
@@ -36,4 +37,5 @@ class Deployment(Noun):
     cuda: Cuda
     sglang: Sglang
     services: Annotated[dict[ServiceName, Service], BeforeValidator(_named)]
+    network: Network = Network()
     rollout: Rollout = Rollout()

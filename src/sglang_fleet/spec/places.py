@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from sglang_fleet.spec.rollout import Rollout
 from sglang_fleet.variables import Node, Place, dotted, find, place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from sglang_fleet.spec.deployment import Deployment
@@ -28,7 +29,8 @@ def located(finding: Finding, tree: Node, *, folder: Path) -> Problem:
     """A finding as a problem of no host yet; `folder` is the project's, to name files in it."""
     finding, where = _of_merge(finding, tree, folder=folder) if finding.rivals else (finding, place(tree, finding.path))
     # A shell takes one pair of quotes away.
-    hint = """ (with --data, in two: '"..."')""" if where.source and finding.fix.startswith(IN_QUOTES) else ""
+    is_override = where.source.startswith("--data")
+    hint = """ (with --data, in two: '"..."')""" if is_override and finding.fix.startswith(IN_QUOTES) else ""
     fix, key = finding.fix + hint, dotted(finding.path)
     return Problem(where.file, where.line, key, finding.message, fix, (), where.source, finding.rule)
 
@@ -77,6 +79,22 @@ def rollouts(deployments: Mapping[str, Deployment], trees: Mapping[str, Node]) -
         for name in Rollout.model_fields:
             if getattr(deployment.rollout, name) != getattr(usual, name):
                 yield _other_rollout(name, host=host, model=model, trees=trees)
+
+
+def canaries(
+    deployments: Mapping[str, Deployment], trees: Mapping[str, Node], *, known: Collection[str]
+) -> Iterator[Problem]:
+    """Canaries that no host of the inventory and no replica is named like."""
+    for host, deployment in deployments.items():
+        for position, name in enumerate(deployment.rollout.canary):
+            if name in known or ("+" in name and set(name.split("+")) <= set(known)):
+                continue
+            close = difflib.get_close_matches(name, known, n=1)
+            fix = f"did you mean {close[0]}?" if close else "name hosts of the inventory, or replicas: gpu-1+gpu-2"
+            path = ("rollout", "canary", position)
+            where = place(trees[host], path)
+            message = f"names nobody of this inventory: {name}"
+            yield Problem(where.file, where.line, dotted(path), message, fix, (host,), where.source)
 
 
 def _other_rollout(name: str, *, host: str, model: str, trees: Mapping[str, Node]) -> Problem:

@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
 
-from sglang_fleet.spec.arguments import SECRETS, Arguments, secret_fix
-from sglang_fleet.spec.base import Account, HostPath, HostPaths, Line, Noun, Text, refusal
+from sglang_fleet.spec.arguments import SECRETS, Arguments, Count, secret_fix
+from sglang_fleet.spec.base import Account, HostPath, HostPaths, Line, Noun, Port, Text, refusal
 from sglang_fleet.spec.health import Health, Probe, answerable
 from sglang_fleet.spec.nccl import Nccl
+from sglang_fleet.spec.seat import Seat
 from sglang_fleet.spec.secrets import Secrets
 from sglang_fleet.systemd_text import is_environment_value
 
@@ -150,6 +151,10 @@ class Service(Noun):
         description: the unit's description; the name when empty.
         unit: the unit's file name, if not `sglang-<name>.service`.
         user: the account that the server runs as; made when it does not exist, except root.
+        nodes: the hosts that make one replica: they run the server together, and change together.
+        group: the inventory's group whose hosts, in the inventory's order, are cut into replicas of `nodes`; needed
+            when nodes is more than 1. The first host of each is rank 0, which clients ask.
+        rendezvous_port: the port at which rank 0 waits for the others.
         args: SGLang's arguments.
         extra_args: words added at the end of the command line as they are, for patched builds; what the release has
             belongs in args.
@@ -167,6 +172,9 @@ class Service(Noun):
     description: Line | None = None
     unit: Annotated[str, AfterValidator(_unit)] | None = None
     user: Account = "sglang"
+    nodes: Count = 1
+    group: Line | None = None
+    rendezvous_port: Port = 20000
     args: Arguments
     extra_args: Annotated[tuple[Text, ...], Field(strict=False), AfterValidator(_extra)] = ()
     gpus: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(strict=False), AfterValidator(_gpus)] | None = None
@@ -177,6 +185,19 @@ class Service(Noun):
     limits: Limits = Limits()
     writable_paths: HostPaths = ()
     working_directory: HostPath | None = None
+
+    _seat: Seat | None = PrivateAttr(default=None)
+
+    @property
+    def seat(self) -> Seat | None:
+        """The host's place in a replica of several hosts; None for a service of one, and before `load` gave it one."""
+        return self._seat
+
+    def at(self, seat: Seat, *, args: Arguments, nccl: Nccl, environment: dict[str, str]) -> Self:
+        """The same service at its place in a replica; `replicas.seated` knows what that changes in its settings."""
+        copy = self.model_copy(update={"args": args, "nccl": nccl, "environment": environment})
+        copy._seat = seat  # noqa: SLF001  # its own attribute
+        return copy
 
     @property
     def unit_name(self) -> str:

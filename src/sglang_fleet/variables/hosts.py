@@ -1,9 +1,9 @@
 """Which files and overrides make a host's settings, and their merge.
 
 As in Ansible, from weak to strong: `group_vars/all`, each group of the host in alphabetical order,
-`host_vars/NAME`, and then pyinfra's `--data`. Each name may be a file (`NAME.yml`, `NAME.yaml`, `NAME`) or a
-folder of such files, read in alphabetical order. Unlike in Ansible, two of these for one name are an error:
-one of them would be ignored without a word.
+`host_vars/NAME`, what stands beside the host in the inventory, and then pyinfra's `--data`. Each name may be a file
+(`NAME.yml`, `NAME.yaml`, `NAME`) or a folder of such files, read in alphabetical order. Unlike in Ansible, two of
+these for one name are an error: one of them would be ignored without a word.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from sglang_fleet.variables.tree import Node, Place, merge
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-OURS = ("cuda", "sglang", "services", "rollout")
+OURS = ("cuda", "sglang", "services", "network", "rollout")
+# The one setting that may stand beside a host in the inventory: everything else there is pyinfra's.
+BESIDE_A_HOST = "network"
 # pyinfra's connectors and its global arguments (`_sudo`) read these from the same `--data`.
 PYINFRAS = ("_", "ssh_", "docker_", "podman_", "chroot_", "vagrant_", "terraform_", "local_", "scp_")
 _NOWHERE = Place()
@@ -54,6 +56,7 @@ def gather(
     also_known: Sequence[str] = (),
     known_hosts: Collection[str] | None = None,
     known_groups: Collection[str] | None = None,
+    inventory_data: Mapping[str, Mapping[str, object]] | None = None,
 ) -> Variables:
     """Read and merge the settings of all hosts.
 
@@ -65,6 +68,7 @@ def gather(
         known_hosts: every host of the inventory, also those that this run leaves out; None: not known, so that
             no file in `host_vars` is called a stray.
         known_groups: every group, likewise.
+        inventory_data: what stands beside each host in the inventory; only `network` is read.
     """
     above, problems = _overrides(overrides, also_known=also_known)
     try:
@@ -90,11 +94,23 @@ def gather(
         files = found.files[host] = tuple(file for file, _ in stack)
         trees = [reading.tree for _, reading in stack if reading.tree is not None]
         if len(trees) == len(stack):
+            root = Place(files[0]) if files else _NOWHERE  # where to write what is missing
+            beside = _beside(host, (inventory_data or {}).get(host, {}))
+            if beside is not None:
+                found.trees[host] = reduce(merge, [*trees, beside, above], Node({}, root, root))
+                continue
             if files not in merged:
-                root = Place(files[0]) if files else _NOWHERE  # where to write what is missing
                 merged[files] = reduce(merge, [*trees, above], Node({}, root, root))
             found.trees[host] = merged[files]
     return found
+
+
+def _beside(host: str, data: Mapping[str, object]) -> Node | None:
+    """What the inventory itself says of a host, as a tree; None where it says nothing that is ours."""
+    if BESIDE_A_HOST not in data:
+        return None
+    place = Place(source=f"the inventory, beside {host}")
+    return Node({BESIDE_A_HOST: _node(data[BESIDE_A_HOST], place)}, place, place)
 
 
 def _names(host: str, groups: Sequence[str]) -> list[tuple[str, str]]:

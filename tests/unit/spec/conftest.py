@@ -17,7 +17,12 @@ def write(tmp_path: Path) -> Write:
     """Load a project of these files; `group_vars__all` is `group_vars/all.yml`, by default the example's."""
 
     def written(
-        *, hosts: tuple[str, ...] = ("h1",), overrides: dict[str, object] | None = None, **files: str
+        *,
+        hosts: tuple[str, ...] = ("h1",),
+        overrides: dict[str, object] | None = None,
+        groups: dict[str, list[str]] | None = None,
+        beside: dict[str, dict[str, object]] | None = None,
+        **files: str,
     ) -> Loaded:
         (tmp_path / "locks").mkdir(exist_ok=True)
         (tmp_path / LOCK).write_text("sglang==0.5.23\n")
@@ -25,7 +30,13 @@ def write(tmp_path: Path) -> Write:
             path = tmp_path / f"{name.replace('__', '/')}.yml"
             path.parent.mkdir(exist_ok=True)
             path.write_text(text)
-        return load(folder=tmp_path, hosts={host: ["prod"] for host in hosts}, overrides=overrides or {})
+        return load(
+            folder=tmp_path,
+            hosts={host: ["prod"] for host in hosts},
+            overrides=overrides or {},
+            groups=groups,
+            inventory_data=beside,
+        )
 
     return written
 

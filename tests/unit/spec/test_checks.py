@@ -38,20 +38,8 @@ def test_two_services_must_not_share(write: Write, other: dict[str, object], key
     assert (problem.key, problem.message) == (key, message)
 
 
-def test_more_gpus_needed_than_named(wrong: Wrong) -> None:
-    assert wrong(services__k26__gpus=[0, 1]).message == "names 2 GPUs; tp_size 1 times pp_size 8 is 8"
-
-
 def test_what_only_does_nothing_is_no_error(write: Write) -> None:
     assert not write(overrides={"services.k26.args.pp_size": 1}).problems
-
-
-def test_several_nodes_are_refused_for_now(wrong: Wrong) -> None:
-    assert "not supported yet" in wrong(services__k26__args__nnodes=2).message
-
-
-def test_a_rank_beyond_the_nodes(wrong: Wrong) -> None:
-    assert wrong(services__k26__args__node_rank=1).message == "must be less than nnodes (1), got 1"
 
 
 def test_gpus_are_named_once(write: Write) -> None:
@@ -150,3 +138,18 @@ def test_the_gate_must_be_able_to_get_its_answer(
 ) -> None:
     overrides = {f"services.k26.args.{setting}": value, "services.k26.health.probe": probe}
     assert [problem.key for problem in write(overrides=overrides).problems] == ([key] if key else [])
+
+
+@pytest.mark.parametrize(
+    ("health", "args", "fix"),
+    [
+        ({"golden": {"prompts": ["a"]}}, {"is_embedding": True}, "remove it"),
+        ({"throughput": {}, "probe": "alive"}, {}, "remove it, or write probe: generate"),
+    ],
+)
+def test_a_proof_needs_completions_that_are_asked_for(
+    wrong: Wrong, health: dict[str, object], args: dict[str, object], fix: str
+) -> None:
+    problem = wrong(services__k26__health=health, services__k26__args=args)
+    assert problem.key == f"services.k26.health.{next(iter(health))}"
+    assert problem.fix == fix

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from sglang_fleet.spec import Cuda, Health, Nccl, Rollout, SecretSource, Service, Sglang, is_argument
+from sglang_fleet.spec import Cuda, Health, Nccl, Network, Rollout, SecretSource, Service, Sglang, is_argument
 from sglang_fleet.spec.durations import Duration, seconds, written
 from sglang_fleet.spec.nccl import variable
 
@@ -194,15 +194,15 @@ def test_waves_rise_to_all_hosts(shares: list[int | str], total: int) -> None:
     ("waves", "message"),
     [
         ([], "has no wave"),
-        ([1, "50%"], "never reaches all hosts: the last wave is 50%"),
-        ([1, 5], "never reaches all hosts: the last wave is 5"),
+        ([1, "50%"], "never reaches all replicas: the last wave is 50%"),
+        ([1, 5], "never reaches all replicas: the last wave is 5"),
         ([2, 1, "100%"], "goes down"),
         (["50%", "25%", "100%"], "goes down"),
-        ([0, "100%"], "has a wave of no hosts: 0"),
-        (["0%", "100%"], "has a wave of no hosts: 0%"),
-        (["101%"], "expects a number of hosts or a percentage, got '101%'"),
-        (["all"], "expects a number of hosts or a percentage, got 'all'"),
-        ([True, "100%"], "expects a number of hosts or a percentage, got True"),
+        ([0, "100%"], "has a wave of nobody: 0"),
+        (["0%", "100%"], "has a wave of nobody: 0%"),
+        (["101%"], "expects a number of replicas or a percentage, got '101%'"),
+        (["all"], "expects a number of replicas or a percentage, got 'all'"),
+        ([True, "100%"], "expects a number of replicas or a percentage, got True"),
     ],
 )
 def test_waves_that_cannot_be(waves: list[object], message: str) -> None:
@@ -212,6 +212,110 @@ def test_waves_that_cannot_be(waves: list[object], message: str) -> None:
 @pytest.mark.parametrize(("budget", "allowed"), [(0, 0), (2, 2), ("10%", 2), ("0%", 0), (99, 24)])
 def test_the_failure_budget(budget: int | str, allowed: int) -> None:
     assert Rollout(failure_budget=budget).budget(24) == allowed
+
+
+@pytest.mark.parametrize(
+    ("most", "total", "down"), [(None, 8, None), (2, 8, 2), ("25%", 8, 2), ("10%", 8, 1), (9, 8, 8)]
+)
+def test_how_many_may_be_down(most: int | str | None, total: int, down: int | None) -> None:
+    assert Rollout(max_down=most).most_down(total) == down
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"max_down": 0}, "is 0: nothing could ever change"),
+        ({"max_down": "0%"}, "is 0%: nothing could ever change"),
+        ({"max_down": "half"}, "expects a number of replicas or a percentage, got 'half'"),
+        ({"canary": ["h1", "h2", "h1"]}, "names h1 twice"),
+        ({"on_unreachable": "skip"}, "could never skip: a failure_budget of 0 allows for nobody who is left out"),
+        (
+            {"on_unreachable": "skip", "failure_budget": "0%"},
+            "could never skip: a failure_budget of 0% allows for nobody who is left out",
+        ),
+    ],
+)
+def test_a_rollout_refuses(values: dict[str, object], message: str) -> None:
+    assert refused(Rollout, **values) == message
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"on_unreachable": "drop"}, {"confirm": 0}, {"progress_deadline": "0s"}, {"keep": -1}, {"canary": "h1"}],
+)
+def test_a_rollout_refuses_too(values: dict[str, object]) -> None:
+    assert refused(Rollout, **values)
+
+
+def test_a_rollout_takes() -> None:
+    one = Rollout.model_validate({
+        "canary": ["h2"], "max_down": "25%", "on_unreachable": "skip", "failure_budget": 1, "progress_deadline": "1h",
+        "confirm": "2m", "keep": 0,
+    })  # fmt: skip
+    assert (one.canary, one.progress_deadline, one.confirm, one.keep) == (("h2",), 3600, 120, 0)
+
+
+# Health.
+
+
+def test_the_proofs_of_a_server_have_defaults() -> None:
+    plain = Health()
+    assert (plain.ready_deadline, plain.arguments, plain.counters) == (300, True, True)
+    assert (plain.golden, plain.throughput, plain.address) == (None, None, None)
+    full = Health.model_validate({"golden": {"prompts": ["a"]}, "throughput": {}})
+    assert full.golden is not None
+    assert full.golden.model_dump() == {"prompts": ("a",), "tolerance": 0.9, "tokens": 32}
+    assert full.throughput is not None
+    assert full.throughput.model_dump() == {"at_least": 0.9, "requests": 8, "tokens": 64}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"ready_deadline": 0},
+        {"golden": {}},
+        {"golden": {"prompts": []}},
+        {"golden": {"prompts": ["a", "a"]}},
+        {"golden": {"prompts": [" "]}},
+        {"golden": {"prompts": ["a"], "tolerance": 1.1}},
+        {"golden": {"prompts": ["a"], "tolerance": 0}},
+        {"throughput": {"at_least": 90}},
+        {"throughput": {"requests": 0}},
+        {"address": "10.0.0.1:30000"},
+    ],
+)
+def test_a_gate_refuses(values: dict[str, object]) -> None:
+    assert refused(Health, **values)
+
+
+# Network.
+
+
+@pytest.mark.parametrize("address", ["10.0.0.1", "gpu-1", "gpu-1.example.net", "fd00::1"])
+def test_addresses_of_a_host(address: str) -> None:
+    assert Network(address=address, interface="enp1s0f0np0").address == address
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("127.0.0.1", "is this host alone: 127.0.0.1"),
+        ("localhost", "is this host alone"),
+        ("::", "is no single address: ::"),
+        ("0.0.0.0", "is no single address: 0.0.0.0"),  # noqa: S104  # refused
+        ("10.0.0.1:20000", "is no address of a host: '10.0.0.1:20000'"),
+        ("10.0.0.256", "is no address of a host: '10.0.0.256'"),
+        ("http://gpu-1", "is no address of a host: 'http://gpu-1'"),
+        ("", "is empty"),
+    ],
+)
+def test_addresses_that_reach_no_host(address: str, message: str) -> None:
+    assert refused(Network, address=address) == message
+
+
+@pytest.mark.parametrize("name", ["eth 0", "=eth0", "enp1s0,enp2s0", "a" * 16])
+def test_what_is_no_interface(name: str) -> None:
+    assert refused(Network, interface=name).startswith("is no name of a network interface")
 
 
 # Secrets.
@@ -286,6 +390,9 @@ def test_a_service_cannot_change() -> None:
         {"limits": {"nofile": -1}},
         {"writable_paths": ["data"]},
         {"working_directory": "~"},
+        {"nodes": 0},
+        {"rendezvous_port": 0},
+        {"seat": None},
         {"args": {}},
         {"args": {"model_path": " "}},
         {"args": {"model_path": "/m", "json_model_override_args": {"a": ["\0"]}}},

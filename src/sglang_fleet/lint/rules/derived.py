@@ -41,6 +41,21 @@ def whole_replicas(view: ServiceView) -> int:
     return 1 if view.value("enable_dp_attention") is True else max(view.number("dp_size") or 1, 1)
 
 
+def nodes(view: ServiceView) -> int:
+    """How many hosts run the server together."""
+    return max(view.service.nodes, view.number("nnodes") or 1)
+
+
+def stages_of_node(view: ServiceView) -> int:
+    """How many stages of the pipeline a host has, whole or in part."""
+    return max(stages(view) // nodes(view), 1)
+
+
+def tensor_of_node(view: ServiceView) -> int:
+    """How many of the GPUs that share a layer a host has."""
+    return max((view.number("tp_size") or 1) // max(nodes(view) // stages(view), 1), 1)
+
+
 def attention_tensor_parallel(view: ServiceView) -> int:
     """How many GPUs share the heads of one request's attention; 0 when the numbers do not divide."""
     share = attention_replicas(view) * max(view.number("attn_cp_size") or 1, 1)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sglang_fleet.lint.rule import host_rule, service_rule
 from sglang_fleet.lint.rules.hosts import asked_gpus, numbers
 from sglang_fleet.observe import Unknown
+from sglang_fleet.spec.nodes import gpus_per_host
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,8 +36,8 @@ def gpus_that_differ(view: ServiceView) -> Iterator[Found]:
 
     Fix: Name GPUs that are alike as the service's gpus.
     """
-    args, gpus = view.service.args, view.gpus or ()
-    if view.service.gpus is None and len(gpus) != args.tp_size * args.pp_size:
+    gpus = view.gpus or ()
+    if view.service.gpus is None and len(gpus) != gpus_per_host(view.service):
         return  # which of them it takes is not known
     kinds = sorted({gpu.compute_cap for gpu in gpus if isinstance(gpu.compute_cap, str)})
     sizes = sorted({gpu.memory_total_mib for gpu in gpus if isinstance(gpu.memory_total_mib, int)})
@@ -91,7 +92,7 @@ def gpus_out_of_balance(view: ServiceView) -> Iterator[Found]:
     args, gpus = view.service.args, view.gpus or ()
     sizes = [gpu.memory_total_mib for gpu in gpus if isinstance(gpu.memory_total_mib, int)]
     checked = view.service.environment.get("SGLANG_ENABLE_TP_MEMORY_INBALANCE_CHECK", "").lower() not in _FALSE
-    if args.tp_size == 1 or len(sizes) != args.tp_size * args.pp_size or not checked or not view.since("0.5.13"):
+    if args.tp_size == 1 or len(sizes) != gpus_per_host(view.service) or not checked or not view.since("0.5.13"):
         return
     if min(sizes) < UNBALANCED * max(sizes):
         yield view.found(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sglang_fleet.lint.rule import host_rule
 from sglang_fleet.observe import Unknown
+from sglang_fleet.spec.nodes import gpus_per_host
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -85,7 +86,8 @@ def driver_below_minimum(view: HostView) -> Iterator[Found]:
 def gpus_missing(view: HostView) -> Iterator[Found]:
     """A service needs GPUs that the host has not.
 
-    Why: SGLang starts a process for each of tp_size x pp_size GPUs, and ends when one has none.
+    Why: SGLang starts a process for each of tp_size x pp_size GPUs, and ends when one has none. Nodes share
+    them evenly.
 
     Evidence: nvidia-smi on the host.
 
@@ -102,11 +104,11 @@ def gpus_missing(view: HostView) -> Iterator[Found]:
                 f"services.{name}.gpus names GPU {numbers(absent)}; the host has {numbers(sorted(present)) or 'none'}",
                 "correct gpus, or see to the missing GPU",
             )
-        needed = service.args.tp_size * service.args.pp_size
+        needed, shared = gpus_per_host(service), f" on {service.nodes} nodes" if service.nodes > 1 else ""
         if service.gpus is None and needed > len(present):
             yield view.found(
                 f"services.{name}.args.tp_size",
-                f"services.{name} needs {needed} GPUs (tp_size x pp_size); the host has {len(present)}",
+                f"services.{name} needs {needed} GPUs (tp_size x pp_size{shared}); the host has {len(present)}",
                 "lower tp_size or pp_size, or leave the host out with host_vars",
             )
 

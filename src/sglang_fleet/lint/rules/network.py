@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from sglang_fleet.lint.found import Found
 from sglang_fleet.lint.rule import service_rule
 from sglang_fleet.lint.rules.nccl import uses_nccl
 from sglang_fleet.observe import Unknown
@@ -13,7 +14,6 @@ from sglang_fleet.problems import names
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sglang_fleet.lint.found import Found
     from sglang_fleet.lint.views import ServiceView
 
 _NO_NVLINK = re.compile(r"\bRTX PRO\b|\bRTX (40|50)[0-9]{2}\b")  # product lines that never had an NVLink bridge
@@ -37,11 +37,24 @@ def interface_that_is_not_there(view: ServiceView) -> Iterator[Found]:
     wanted = view.service.nccl.socket_ifname
     interfaces = _interfaces(view)
     if wanted and interfaces and uses_nccl(view) and not any(chosen(wanted, name) for name in interfaces):
+        if wanted == f"={_given(view)}":
+            yield _not_the_hosts(view, interfaces)
+            return
         yield view.found_at(
             "nccl.socket_ifname",
             f"{wanted} is no network interface of the host, which has {names(interfaces, most=6)}",
             "correct it, or remove it: NCCL finds one by itself",
         )
+
+
+def _given(view: ServiceView) -> str:
+    """The interface that network.interface gives this node of a replica; empty when none."""
+    return "" if view.service.seat is None else view.service.seat.interface
+
+
+def _not_the_hosts(view: ServiceView, interfaces: tuple[str, ...]) -> Found:
+    said = f"{_given(view)} is no network interface of the host, which has {names(interfaces, most=6)}"
+    return Found("network.interface", said, "correct it, or remove it: NCCL and Gloo find one by themselves")
 
 
 def _interfaces(view: ServiceView) -> tuple[str, ...]:
@@ -95,6 +108,11 @@ def gloo_interface_that_is_not_there(view: ServiceView) -> Iterator[Found]:
     interfaces = _interfaces(view)
     absent = [name for name in wanted.split(",") if name and name not in interfaces and name[0] not in "^="]
     if wanted and absent and interfaces and uses_nccl(view):
+        if wanted == _given(view):
+            # Where NCCL was given it too, SGL520 says so already.
+            if view.service.nccl.socket_ifname != f"={wanted}":
+                yield _not_the_hosts(view, interfaces)
+            return
         yield view.found_at(
             f"environment.{_GLOO}",
             f"{absent[0]} is no network interface of the host, which has {names(interfaces, most=6)}",

@@ -10,7 +10,10 @@ from sglang_fleet.lint.rules.derived import (
     attention_tensor_parallel,
     expert_parallel,
     is_all_of_host,
+    nodes,
     stages,
+    stages_of_node,
+    tensor_of_node,
     whole_replicas,
 )
 
@@ -24,12 +27,13 @@ if TYPE_CHECKING:
 def product(view: ServiceView) -> str:
     """What makes up the GPUs that the server needs, in words."""
     parts = [("tp_size", view.number("tp_size") or 1), ("pp_size", stages(view)), ("dp_size", whole_replicas(view))]
-    return " times ".join(f"{name} {count}" for name, count in parts if count > 1 or name != "dp_size")
+    said = " times ".join(f"{name} {count}" for name, count in parts if count > 1 or name != "dp_size")
+    return f"{said} on {nodes(view)} nodes" if nodes(view) > 1 else said
 
 
 def gpus_needed(view: ServiceView) -> int:
-    """How many GPUs the server takes."""
-    return (view.number("tp_size") or 1) * stages(view) * whole_replicas(view)
+    """How many GPUs the server takes of each of its hosts."""
+    return tensor_of_node(view) * stages_of_node(view) * whole_replicas(view)
 
 
 def _is_placed_by_hand(view: ServiceView) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sglang_fleet.lint.rule import service_rule
-from sglang_fleet.lint.rules.derived import is_all_of_host, stages, whole_replicas
+from sglang_fleet.lint.rules.derived import is_all_of_host, stages_of_node, tensor_of_node, whole_replicas
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,12 +18,12 @@ _MOST = 1024  # ranks on one host; more is a mistake that other rules name
 
 
 def places(view: ServiceView) -> list[int]:
-    """The GPU of every rank, as SGLang counts them; nothing where it leaves that to itself."""
+    """The GPU of every rank on a host, as SGLang counts them; nothing where it leaves that to itself."""
     base, step = view.number(BASE), view.number(STEP)
     if not (view.written(BASE) or view.written(STEP)) or base is None or step is None or base < 0 or step < 1:
         return []
-    tensor, depth, copies = view.number("tp_size") or 1, stages(view), whole_replicas(view)
-    if (view.number("nnodes") or 1) > 1 or tensor * depth * copies > _MOST:
+    tensor, depth, copies = tensor_of_node(view), stages_of_node(view), whole_replicas(view)
+    if tensor * depth * copies > _MOST:
         return []
     return [
         base + copy * tensor * depth * step + stage * tensor + rank * step

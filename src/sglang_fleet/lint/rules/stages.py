@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sglang_fleet.lint.rule import service_rule
-from sglang_fleet.lint.rules.derived import is_on, stages
+from sglang_fleet.lint.rules.derived import is_on, nodes, stages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -162,7 +162,7 @@ def tensor_parallel_would_do(view: ServiceView) -> Iterator[Found]:
     Fix: Measure tp_size in place of pp_size (with ep_size for a mixture of experts), and keep what is faster for you.
     """
     heads = view.model.num_attention_heads if view.model is not None else None
-    is_alone = stages(view) > 1 and view.number("tp_size") in (None, 1)
+    is_alone = stages(view) > 1 and view.number("tp_size") in (None, 1) and nodes(view) == 1
     if heads and is_alone and heads % stages(view) == 0 and view.value("disaggregation_mode") != "prefill":
         yield view.found(
             "pp_size",

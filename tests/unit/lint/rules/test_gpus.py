@@ -48,6 +48,7 @@ SMALL = with_gpu(7, memory_total_mib=49140)
         ({"tp_size": 8}, {}, SMALL, True),
         ({"tp_size": 4, "pp_size": 2}, {}, SMALL, True),
         ({"pp_size": 8}, {}, SMALL, False),
+        ({"tp_size": 16}, {"nodes": 2}, SMALL, True),
         ({"tp_size": 4}, {}, SMALL, False),  # which four is not known
         ({"tp_size": 2}, {"gpus": [6, 7]}, SMALL, True),
         ({"tp_size": 2}, {"gpus": [5, 6]}, SMALL, False),

@@ -8,6 +8,8 @@ import pytest
 from sglang_fleet.lint.rules.network import chosen
 from sglang_fleet.lint.views import ServiceView
 from sglang_fleet.observe import Unknown, known
+from sglang_fleet.spec import Seat
+from sglang_fleet.spec.replicas import seated
 from tests.unit.lint.views import ask, host, view
 
 TWO = {"tp_size": 2}
@@ -119,3 +121,21 @@ PCIE = "NVIDIA RTX PRO 6000 Blackwell Server Edition"
 )
 def test_an_iommu_between_pcie_gpus(one: ServiceView, said: bool) -> None:  # noqa: FBT001 - a case
     assert len(ask("SGL521", one)) == said
+
+
+@pytest.mark.parametrize(
+    ("service", "found"),
+    [
+        ({}, {"SGL520": ["network.interface"], "SGL523": []}),
+        ({"nccl": {"socket_ifname": "eth"}}, {"SGL520": [], "SGL523": ["network.interface"]}),
+        (
+            {"environment": {"GLOO_SOCKET_IFNAME": "eth9"}},
+            {"SGL520": ["network.interface"], "SGL523": ["services.k26.environment.GLOO_SOCKET_IFNAME"]},
+        ),
+    ],
+)
+def test_an_interface_of_the_network_is_found_there(service: dict[str, Any], found: dict[str, list[str]]) -> None:
+    one = view({"tp_size": 16}, nodes=2, state=host(interfaces=("eth0", "lo")), **service)
+    seat = Seat(1, 2, "h1+h2", ("h1", "h2"), "10.0.0.1", interface="ib0")
+    one = replace(one, service=seated(one.service, seat))
+    assert {rule: [each.key for each in ask(rule, one)] for rule in found} == found

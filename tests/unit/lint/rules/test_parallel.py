@@ -16,6 +16,14 @@ QWEN = ModelFacts(num_attention_heads=40, num_key_value_heads=8)
         finds("SGL101", "dp_size", args={"tp_size": 2, "dp_size": 4}, gpus=[0, 1, 2, 3], words="needs 8 GPUs"),
         finds("SGL102", "dp_size", args={"tp_size": 4, "dp_size": 4}, state=host(count=8), words="host has 8"),
         finds("SGL103", "gpus", args={"tp_size": 4}, gpus=[0, 1, 2, 3, 4, 5], words="tp_size 4 times pp_size 1 uses 4"),
+        finds(
+            "SGL103",
+            "gpus",
+            args={"tp_size": 4},
+            nodes=2,
+            gpus=[0, 1, 2, 3],
+            words="names 4 GPUs; tp_size 4 times pp_size 1 on 2 nodes uses 2",
+        ),
         finds("SGL103", "gpus", args={"tp_size": 2, "dp_size": 2}, gpus=[0, 1, 2, 3, 4, 5, 6, 7], words="dp_size 2"),
         finds(
             "SGL103",
@@ -54,6 +62,7 @@ def test_is_found(rule: str, key: str, words: str, settings: dict[str, Any]) -> 
         passes("SGL103", args={"tp_size": 2, "dp_size": 2}, gpus=[0, 1, 2, 3]),
         passes("SGL103", args={"tp_size": 2, "base_gpu_id": 2}, gpus=[0, 1, 2, 3]),
         passes("SGL103", args={"tp_size": 2}),
+        passes("SGL103", args={"tp_size": 8, "pp_size": 2}, nodes=2, gpus=[0, 1, 2, 3, 4, 5, 6, 7]),
         passes("SGL109", args={"tp_size": 8, "ep_size": 8, "moe_a2a_backend": "deepep"}),
         passes("SGL109", args={"tp_size": 8, "moe_a2a_backend": "deepep"}),
         passes("SGL109", args={"tp_size": 8, "ep_size": 4}),

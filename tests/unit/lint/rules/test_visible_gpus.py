@@ -31,6 +31,7 @@ def visible(text: str, args: dict[str, Any] | None = None, **service: Any) -> di
         (visible("0;1", {"tp_size": 2}), "shows the server 1 GPU; "),
         (visible(""), "shows the server 0 GPUs"),
         (visible("4,5", {"tp_size": 2, "base_gpu_id": 1}), "needs 3"),
+        (visible("0,1,2", {"tp_size": 8}, nodes=2), "tp_size 8 times pp_size 1 on 2 nodes needs 4"),
     ],
 )
 def test_too_few(settings: dict[str, Any], words: str) -> None:
@@ -52,6 +53,7 @@ def test_too_few(settings: dict[str, Any], words: str) -> None:
         visible("0,GPU-8932f937", FOUR),
         visible("0,1", {"tp_size": 2, "dp_size": 2, "enable_dp_attention": True}),
         visible("0", {**FOUR, "device": "cpu"}),
+        visible("0,1,2,3", {"tp_size": 8}, nodes=2),
         visible("0,1", FOUR, gpus=[0, 1, 2, 3]),  # a contradiction, which SGL001 refuses
     ],
 )
