@@ -192,4 +192,5 @@ def _service(value: Value) -> ServiceState:
         last_activation=value["last_activation"].maybe(_activation),
         release_manifest=value["release_manifest"].maybe(Value.mapping),
         environment_file=value["environment_b64"].maybe(Value.data),
+        staged_unit=value["staged_unit_b64"].maybe(Value.data),
     )

@@ -29,6 +29,7 @@ MINOR = frozenset(
         "persistenced",
         "restarts",
         "result",
+        "staged_unit",
         "sub",
         "systemd",
         "target",
@@ -190,8 +191,11 @@ class ServiceState:
         installed_service: likewise, whose unit it is; None for one written by hand.
         releases: the complete ones.
         proven: oldest first.
-        release_manifest: release.json of the release that is installed, whosever it is; None without one.
+        release_manifest: release.json of the release that is installed, whosever it is; of the one that was proven
+            last, where no release is installed; None without one.
         environment_file: the plain environment of that release; None without one.
+        staged_unit: the unit of that release as it was staged, where another text is installed; None where it is the
+            same, or there is none.
     """
 
     unit: UnitFile | Unknown | None
@@ -215,6 +219,7 @@ class ServiceState:
     last_activation: Activation | Unknown | None
     release_manifest: Mapping[str, Any] | Unknown | None
     environment_file: bytes | Unknown | None
+    staged_unit: bytes | Unknown | None = None
 
     @property
     def installed_text(self) -> bytes | Unknown | None:
@@ -254,10 +259,6 @@ class ServiceState:
     def known_releases(self) -> frozenset[str]:
         """The releases seen on the host: none is also the answer when they could not be read."""
         return frozenset() if isinstance(self.releases, Unknown) else frozenset(self.releases)
-
-    def proven_releases(self) -> frozenset[str]:
-        """Every release ever proven on the host: none is also the answer when that could not be read."""
-        return frozenset() if isinstance(self.proven, Unknown) else frozenset(entry.release for entry in self.proven)
 
     def describe_installed(self) -> str:
         """What is installed, in words for the operator."""

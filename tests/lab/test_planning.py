@@ -19,18 +19,25 @@ def k26(**service: Any) -> dict[str, Any]:
     return {"services": {"k26": service}}
 
 
-def differences(ran: Ran) -> dict[str, list[str]]:
+def differences(ran: Ran, *, of: str = "k26", margin: str = "      ") -> dict[str, list[str]]:
     """The changing lines that a plan shows for the service, by host; hosts that are `as` another have the same list."""
     found: dict[str, list[str]] = {}
     current: list[str] = []
     for line in ran.text.splitlines():
-        if alike := re.fullmatch(r" {4}k26 on (.+): as (h\d)", line):
+        if alike := re.fullmatch(rf" {{4}}{of} on (.+): as (h\d)", line):
             found.update(dict.fromkeys(alike[1].split(", "), found[alike[2]]))
-        elif head := re.fullmatch(r" {4}k26 on (h\d)", line):
+        elif head := re.fullmatch(rf" {{4}}{of} on (h\d)", line):
             current = found.setdefault(head[1], [])
-        elif line.startswith(("      +", "      -")) and not line.startswith("      ---"):
-            current.append(line.removeprefix("      "))
+        elif re.match(r" {4}\S", line):
+            current = []  # of no concern here
+        elif line.startswith((f"{margin}+", f"{margin}-", f"{margin}*")) and not line.startswith(f"{margin}---"):
+            current.append(line.removeprefix(margin))
     return found
+
+
+def drifts(ran: Ran) -> dict[str, list[str]]:
+    """What a plan says that somebody did to the service, by host: the signs, and the lines that differ for them."""
+    return differences(ran, of="drift of k26", margin=" " * 8)
 
 
 def refused(ran: Ran, host: str) -> str:
@@ -179,17 +186,50 @@ def test_f8_odd_bytes_and_modes_of_the_unit_are_shown_right_and_put_right(deploy
     with untouched(*deployed.lab.hosts):
         ran = deployed.plan()
     assert ran.status == 0, ran.text
-    found = differences(ran)
-    lines = unit.replace(running_release(h4) or "?", "<release>").splitlines()
-    assert found["h1"] == [*(f"-{line}␍" for line in lines), *(f"+{line}" for line in lines)]
-    assert found["h2"] == ["-\\ no line end at the end of the file"]
-    assert found["h3"] == ["-# caf\\xe9"]
-    assert found["h4"] == ["-0666", "+0644"]
+    found = drifts(ran)
+    lines = unit.splitlines()
+    edited = "* the unit was edited"
+    assert found["h1"] == [edited, *(f"-{line}" for line in lines), *(f"+{line}␍" for line in lines)]
+    assert found["h2"] == [edited, "+\\ no line end at the end of the file"]
+    assert found["h3"] == [edited, "+# caf\\xe9"]
+    assert found["h4"] == ["* the unit has the mode 0666, not 0644"]
+    assert differences(ran) == {"h1": [], "h2": [], "h3": [], "h4": []}
     done = deployed.deploy()
     assert done.status == 0, done.text
     assert all(host.read(UNIT_FILE) == unit for host in (h1, h2, h3, h4))
     assert h4.run(f"stat -c %a {UNIT_FILE}").stdout == "644\n"
     assert main_pid(h4) == pid  # the mode alone is no reason to restart a server
+
+
+def test_what_somebody_changed_is_shown_apart_from_what_the_settings_change(deployed: Operator) -> None:
+    h1, h2, h3, h4 = deployed.lab.hosts
+    deployed.settings({**SETTINGS, "rollout": ALL_AT_ONCE})
+    deployed.settings(k26(args={"max_running_requests": 37}), file="host_vars/h1.yml")
+    h1.run(f"sed -i 's/--pp-size 8/--pp-size 4/' {UNIT_FILE}")
+    h2.run(
+        f"mkdir {UNIT_FILE}.d; printf '[Service]\\nEnvironment=HF_TOKEN=poison-drop-in\\n' > {UNIT_FILE}.d/by-hand.conf"
+    )
+    h3.run(f"systemctl disable -q {UNIT}")
+    h4.run(f"systemctl stop {UNIT}")
+    with untouched(*deployed.lab.hosts):
+        ran = deployed.plan()
+    assert ran.status == 0, ran.text
+    assert drifts(ran) == {
+        "h1": ["* the unit was edited", "-    --pp-size 8 \\", "+    --pp-size 4 \\"],
+        "h2": ["* a drop-in changes the unit", "+[Service]", "+Environment=HF_TOKEN=•••"],
+        "h3": ["* the unit does not start with the host: it is disabled"],
+        "h4": ["* the server was stopped"],
+    }
+    assert differences(ran) == {"h1": ["+    --max-running-requests 37 \\"], "h2": [], "h3": [], "h4": []}
+    assert "poison" not in ran.text
+    done = deployed.deploy()
+    assert done.status == 0, done.text
+    assert "--pp-size 8" in h1.read(UNIT_FILE)
+    assert h2.run(f"ls {UNIT_FILE}.d", check=False).returncode != 0
+    assert h3.run(f"systemctl is-enabled {UNIT}").stdout == "enabled\n"
+    assert main_pid(h4)
+    again = deployed.plan()
+    assert "nothing to do on h1, h2, h3, h4" in again.text
 
 
 def test_f40_a_host_nobody_answers_on_is_told_and_the_others_go_on(deployed: Operator) -> None:

@@ -35,6 +35,7 @@ SERVICE: dict[str, Any] = {
     "last_activation": {"id": "a", "outcome": "proven"},
     "release_manifest": {"venv_id": "v"},
     "environment_b64": "QT0xCg==",
+    "staged_unit_b64": "W1VuaXRdCg==",
 }
 ANSWER: dict[str, Any] = {
     "schema": 1,
@@ -137,7 +138,7 @@ def test_an_answer_is_read() -> None:
     assert found.installed_bytes() == b"[Unit]\r\n"
     assert [dropin.text for dropin in known(found.dropins)] == [b"\xff"]
     assert (found.environment, found.manifest) == (b"A=1\n", {"venv_id": "v"})
-    assert (found.proven_release, sorted(found.proven_releases())) == ("r2", ["r1", "r2"])
+    assert (found.proven_release, found.staged_unit) == ("r2", b"[Unit]\n")
     assert (sorted(found.known_releases()), found.describe_installed()) == (["r1", "r2"], "release r2")
     assert found.is_running is True
 
@@ -232,7 +233,7 @@ def test_absent_things_are_none() -> None:
         proven=[],
     )
     assert (found.unit, found.installed_bytes(), found.environment, found.proven_release) == (None, None, None, None)
-    assert (dict(found.manifest), found.proven_releases()) == ({}, frozenset())
+    assert dict(found.manifest) == {}
     assert found.describe_installed() == "not installed"
     by_hand = service(installed_release=None, installed_service=None)
     assert by_hand.describe_installed() == "a unit written by hand"

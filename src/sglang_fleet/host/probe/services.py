@@ -72,19 +72,33 @@ def of_release(services: str, owner: str, release: str, look: Callable[[str], Js
         return None
 
 
-def of_installed(services: str, service: str, file: dict[str, Any]) -> dict[str, Any]:
-    """What the installed unit says about itself, and its release's files; another service may have left it here."""
+def of_installed(services: str, service: str, file: dict[str, Any], found_proven: Json) -> dict[str, Any]:
+    """What the installed unit says about itself, and its release's files; another service may have left it here.
+
+    Where no unit of ours is installed, the files are those of the release that was proven last, if any was: somebody
+    has removed its unit, or put another in place of it.
+    """
     found = leaf(installed, file)
     if isinstance(found, dict):
-        keys = "installed_service", "installed_release", "release_manifest", "environment_b64"
+        keys = "installed_service", "installed_release", "release_manifest", "environment_b64", "staged_unit_b64"
         return dict.fromkeys(keys, found)
     owner, release = found
+    of_owner, expected = owner, release
+    if not owner and isinstance(found_proven, list) and found_proven:
+        of_owner, expected = service, found_proven[-1]["release"]
     return {
         "installed_service": owner or None,
         "installed_release": release if owner == service else None,
-        "release_manifest": leaf(of_release, services, owner, release, read_object, "release.json"),
-        "environment_b64": leaf(of_release, services, owner, release, read, "environment"),
+        "release_manifest": leaf(of_release, services, of_owner, expected, read_object, "release.json"),
+        "environment_b64": leaf(of_release, services, of_owner, expected, read, "environment"),
+        "staged_unit_b64": leaf(staged_unit, services, of_owner, expected, file),
     }
+
+
+def staged_unit(services: str, owner: str, release: str, file: dict[str, Any]) -> Json:
+    """The unit as it was staged, if it is not the one that is installed: most often it is, and nothing is sent."""
+    staged = of_release(services, owner, release, read, "unit")
+    return None if staged == file.get("text_b64") else staged
 
 
 def service(root: str, services: str, name: str, unit: str, blocks: dict[str, Any]) -> dict[str, Any]:
@@ -93,6 +107,7 @@ def service(root: str, services: str, name: str, unit: str, blocks: dict[str, An
     path = leaf(unit_path, root, blocks, unit)
     file = path if isinstance(path, dict) else leaf(unit_file, root, path)
     main_pid = leaf(count, blocks, unit, "MainPID")
+    found_proven = leaf(proven, folder)
     return {
         "unit": file,
         "fragment": path,
@@ -109,9 +124,9 @@ def service(root: str, services: str, name: str, unit: str, blocks: dict[str, An
         "active_since": leaf(moment, blocks, unit),
         "running_release": leaf(running_release, root, main_pid),
         "releases": leaf(releases, folder),
-        "proven": leaf(proven, folder),
+        "proven": found_proven,
         "last_activation": leaf(last_activation, folder),
-        **of_installed(services, name, file),
+        **of_installed(services, name, file, found_proven),
     }
 
 

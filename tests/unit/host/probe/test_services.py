@@ -42,7 +42,57 @@ def test_the_unit_of_another_service_is_told_as_such(deployed: Host) -> None:
 def test_a_section_that_names_no_service_is_nobodys(deployed: Host, service: str) -> None:
     deployed.write(UNIT_PATH, f"[X-Sglang-Fleet]\nService={service}\nRelease=r2\n")
     found = deployed.service()
-    assert (found.installed_release, found.installed_service, found.release_manifest) == (None, None, None)
+    assert (found.installed_release, found.installed_service) == (None, None)
+
+
+# -- What was put there, where something else is ----------------------------------------------------------------------
+
+STAGED = f"{SERVICE}/releases/r2/unit"
+OURS = "[Service]\nRelease=no\n[X-Sglang-Fleet]\nService=k26\nRelease=r2\n"
+
+
+@pytest.mark.parametrize(
+    ("installed", "staged"),
+    [
+        (OURS, None),
+        (OURS + "# by hand\n", OURS),
+        ("[Service]\nExecStart=/by/hand\n", OURS),
+        (None, OURS),
+        (OURS.replace("r2", "r1"), None),
+    ],
+    ids=["as staged", "edited", "replaced", "removed", "another release"],
+)
+def test_the_staged_unit_is_sent_only_where_another_is_installed(
+    deployed: Host, installed: str | None, staged: str | None
+) -> None:
+    deployed.write(STAGED, OURS)
+    if installed is None:
+        (deployed.root / UNIT_PATH.lstrip("/")).unlink()
+    else:
+        deployed.write(UNIT_PATH, installed)
+    found = deployed.service().staged_unit
+    assert found == (staged.encode() if staged else None)
+
+
+def test_a_unit_by_hand_in_place_of_ours_is_seen_beside_what_was_proven_last(deployed: Host) -> None:
+    deployed.write(UNIT_PATH, "[Service]\nExecStart=/by/hand\n")
+    found = deployed.service()
+    assert (found.installed_release, found.manifest["release"], found.environment) == (None, "r2", b"A=r2\n")
+
+
+@pytest.mark.parametrize("proven", ['{"releases": []}', '{"releases": [{"release": "found:f1"}]}'])
+def test_where_no_release_of_ours_was_proven_last_there_is_nothing_to_compare(deployed: Host, proven: str) -> None:
+    deployed.write(STAGED, OURS)
+    deployed.write(f"{SERVICE}/proven.json", proven)
+    deployed.write(UNIT_PATH, "[Service]\nExecStart=/by/hand\n")
+    found = deployed.service()
+    assert (found.staged_unit, found.release_manifest, found.environment) == (None, None, None)
+
+
+def test_a_staged_unit_that_cannot_be_read_is_unknown_and_stops_nothing(deployed: Host) -> None:
+    deployed.unreadable(STAGED)
+    assert isinstance(deployed.service().staged_unit, Unknown)
+    assert deployed.look().unknowns() == ()
 
 
 DAMAGE: dict[str, Callable[[Host, str], object]] = {

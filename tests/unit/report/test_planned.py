@@ -4,17 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sglang_fleet.checks import Advice, Refusal
-from sglang_fleet.observe import ServiceState, Unknown
+from sglang_fleet.checks import Refusal
+from sglang_fleet.observe import DropIn, ServiceState, UnitFile, Unknown
 from sglang_fleet.plan import HostPlan, make_plan
 from sglang_fleet.problems import names
 from sglang_fleet.release import Release
-from sglang_fleet.report import plan_lines, settings_line, verdict_lines
-from sglang_fleet.rollout import Outcome, Rollout, Verdict, waves
+from sglang_fleet.report import plan_lines
+from sglang_fleet.rollout import Replica, Wave, waves
 from tests.factories import NOTHING_INSTALLED, converged, host_state, release, service
 
 MARGIN = 4  # of roles/terminal.py
@@ -30,9 +29,10 @@ def shown(
     *,
     refusals: Mapping[str, Sequence[Refusal]] | None = None,
     unreachable: Sequence[str] = (),
+    taking_part: Sequence[str] = (),
     full: bool = True,
 ) -> list[str]:
-    hosts = [one.host for one in plans]
+    hosts = [*(one.host for one in plans), *taking_part]
     return plan_lines(
         plans={one.host: one for one in plans},
         refusals=refusals or {},
@@ -40,13 +40,6 @@ def shown(
         waves=waves(hosts, [1, len(hosts)]) if len(hosts) > 1 else waves(hosts, [1]),
         full=full,
     )
-
-
-def told(verdicts: dict[str, Verdict]) -> list[str]:
-    rollout = Rollout(waves(list(verdicts), [len(verdicts)]))
-    for host, verdict in verdicts.items():
-        rollout.record(host, verdict)
-    return verdict_lines(rollout, hosts=list(verdicts))
 
 
 def test_equal_changes_are_shown_once() -> None:
@@ -121,7 +114,7 @@ def test_a_converged_fleet_has_nothing_to_do() -> None:
 
 def test_hosts_that_take_no_part_are_named_with_the_reason() -> None:
     refusals = {"h2": [Refusal("port 30001 is held by nginx (pid 7)", "stop it")]}
-    lines = shown([plan("h1", converged(NEW))], refusals=refusals, unreachable=["h3"])
+    lines = shown([plan("h1", converged(NEW))], refusals=refusals, unreachable=["h3"], taking_part=["h3"])
     assert lines[1:] == [
         *lines[1:3],
         "h3: not reached; it is left as it is and counts as failed",
@@ -132,39 +125,67 @@ def test_hosts_that_take_no_part_are_named_with_the_reason() -> None:
     ]
 
 
-def test_every_host_has_one_line_of_verdict() -> None:
-    lines = told(
-        {
-            "h1": Verdict(Outcome.PROVEN, release="aaaa", seconds=12.4),
-            "h10": Verdict(Outcome.UNCHANGED),
-            "h2": Verdict(Outcome.RETURNED, "k26: exit status 2", ("line 1", "line 2"), "bbbb", 3.0),
-        }
-    )
-    assert lines == [
-        "h1   proven  runs aaaa  12 s",
-        "h10  unchanged",
-        "h2   RETURNED  runs bbbb  3 s",
-        "     k26: exit status 2",
-        "     | line 1",
-        "     | line 2",
+def test_hosts_that_are_left_out_of_the_waves_are_told_as_such() -> None:
+    lines = shown([plan("h1", converged(OLD))], unreachable=["h3", "h4"])
+    assert lines[-2:] == ["", "h3, h4: not reached; left out of the waves, and counted as failed"]
+
+
+def test_a_wave_names_its_replicas_and_says_that_it_is_a_canary() -> None:
+    pair = Replica("h3+h4", ("h3", "h4"))
+    order = (Wave(1, 2, (Replica("h1", ("h1",)),), canary=True), Wave(2, 2, (pair,)))
+    plans = {host: plan(host, converged(OLD)) for host in ("h1", "h3", "h4")}
+    lines = plan_lines(plans=plans, refusals={}, unreachable=(), waves=order, full=False)
+    assert lines[:2] == ["wave 1 of 2 (canary): h1", "wave 2 of 2: h3+h4"]
+
+
+BY_HAND = NEW.text("unit").encode().replace(b"--pp-size 8", b"--pp-size 2")
+DROPIN = DropIn("/etc/systemd/system/sglang-k26.service.d/x.conf", b"[Service]\nEnvironment=HF_TOKEN=poison\n")
+EDITED = replace(converged(NEW), unit=UnitFile("file", None, "0644", BY_HAND), staged_unit=NEW.text("unit").encode())
+
+
+def test_drift_is_told_apart_from_what_the_settings_change_and_once_for_hosts_alike() -> None:
+    wanted = release(service(description="another"))
+    lines = shown([plan(host, EDITED, wanted) for host in ("h1", "h2", "h3")], full=False)
+    start = lines.index("drift of k26 on h1")
+    assert lines[start:] == [
+        "drift of k26 on h1",
+        "  the host is not as it was left; the next deploy puts it right:",
+        "    * the unit was edited",
+        "    --- unit sglang-k26.service",
+        "    -    --pp-size 8",
+        "    +    --pp-size 2",
+        "drift of k26 on h2, h3: as h1",
+        "",
+        "k26 on h1",
+        f"  release {wanted.id}, now release {NEW.id}",
+        "  because another release is installed",
+        "  --- unit sglang-k26.service",
+        "  -Description=SGLang k26",
+        "  +Description=another",
+        "k26 on h2, h3: as h1",
     ]
 
 
-def test_a_host_that_was_never_started_says_so() -> None:
-    assert verdict_lines(Rollout(()), hosts=["h1"]) == ["h1  NOT STARTED"]
+def test_drift_alone_says_why_something_is_to_be_done() -> None:
+    lines = shown([plan("h1", EDITED)], full=False)
+    assert lines[-3:] == [
+        "k26 on h1",
+        f"  release {NEW.id}, now release {NEW.id}",
+        "  because the installed unit was edited by hand",
+    ]
 
 
-@pytest.mark.parametrize(
-    ("reasons", "second"),
-    [
-        (("exit status 2", "exit status 2"), ["h2  FAILED  as h1"]),
-        (("no answer after 30 s", "no answer after 31.5 s"), ["h2  FAILED  as h1"]),
-        (("exit status 2", "exit status 1"), ["h2  FAILED", "    exit status 1"]),
-    ],
-)
-def test_the_same_reason_is_told_once(reasons: tuple[str, str], second: list[str]) -> None:
-    lines = told({f"h{number}": Verdict(Outcome.FAILED, reason) for number, reason in enumerate(reasons, start=1)})
-    assert lines[2:] == second
+def test_every_sign_of_drift_is_told_with_its_own_difference() -> None:
+    state = replace(EDITED, dropins=(DROPIN,), enabled="disabled")
+    lines = shown([plan("h1", state)], full=False)
+    signs = [line for line in lines if line.startswith("    * ")]
+    assert signs == [
+        "    * the unit was edited",
+        "    * a drop-in changes the unit",
+        "    * the unit does not start with the host: it is disabled",
+    ]
+    assert "    +Environment=HF_TOKEN=•••" in lines
+    assert "poison" not in str(lines)
 
 
 def test_many_hosts_are_counted() -> None:
@@ -176,11 +197,13 @@ hosts = st.lists(st.from_regex(r"[a-z]{1,9}[0-9]{1,3}", fullmatch=True), min_siz
 sentences = st.lists(st.text("abc-.", min_size=1, max_size=15), min_size=1, max_size=30).map(" ".join)
 
 
+ONE_OF_EACH = [plan("h", state) for state in (converged(NEW), converged(OLD), replace(EDITED, dropins=(DROPIN,)))]
+
+
 @given(hosts, sentences)
 def test_our_own_lines_fit_a_terminal(fleet: list[str], sentence: str) -> None:
-    plans = [plan(host, converged(NEW if number % 2 else OLD)) for number, host in enumerate(fleet)]
+    plans = [replace(ONE_OF_EACH[number % 3], host=host) for number, host in enumerate(fleet)]
     lines = shown(plans, full=False, refusals={"x": [Refusal(sentence, sentence)]})
-    lines += told({host: Verdict(Outcome.FAILED, sentence, (sentence,), "a" * 16, 1800.0) for host in fleet})
     assert max(map(len, lines)) + MARGIN <= 80
 
 
@@ -195,55 +218,6 @@ def test_the_same_refusal_of_many_hosts_is_told_once() -> None:
     ]
 
 
-def test_the_journal_shows_what_tells_something_and_says_where_it_is_cut() -> None:
-    journal = ("Starting sglang-k26.service - K2.6...", "x.py:1: UserWarning: old", "error: unrecognized", "y" * 200)
-    lines = told({"h1": Verdict(Outcome.RETURNED, "exited", journal)})
-    assert not any("Starting" in line or "UserWarning" in line for line in lines)
-    assert any("error: unrecognized" in line for line in lines)
-    assert lines[-1].endswith("yyy…")
-
-
-LITTLE_ROOM = Advice("warning", "SGL815", "100 MB are free in /tmp", "make room in /tmp")
-NO_DAEMON = Advice("note", "SGL819", "nvidia-persistenced does not run")
-
-
-def advised(advice: Mapping[str, Sequence[Advice]], *, full: bool = False) -> list[str]:
-    return plan_lines(plans={}, refusals={}, unreachable=(), waves=(), full=full, advice=advice)
-
-
-def test_advice_is_said_once_for_all_hosts_that_it_is_for() -> None:
-    assert advised({"h1": [LITTLE_ROOM], "h2": [], "h3": [LITTLE_ROOM, LITTLE_ROOM]}) == [
-        "",
-        "h1, h3: worth a look",
-        "  * 100 MB are free in /tmp [SGL815]",
-        "    fix: make room in /tmp",
-    ]
-
-
-def test_notes_are_told_only_with_whole_differences() -> None:
-    assert advised({"h1": [NO_DAEMON]}) == []
-    assert advised({"h1": [NO_DAEMON, LITTLE_ROOM]}, full=True) == [
-        "",
-        "h1: worth a look",
-        "  * 100 MB are free in /tmp [SGL815]",
-        "    fix: make room in /tmp",
-        "  * nvidia-persistenced does not run [SGL819]",
-    ]
-
-
 def test_a_refusal_of_a_rule_names_it() -> None:
     lines = shown([], refusals={"h1": [Refusal("the driver is 570.1", "install 580", "SGL803")]})
     assert "  - the driver is 570.1 [SGL803]" in lines
-
-
-@pytest.mark.parametrize(
-    ("warnings", "notes", "line"),
-    [
-        (0, 0, ""),
-        (2, 1, "2 warnings and 1 note in the settings: `sglang-fleet lint` shows them"),
-        (1, 0, "1 warning in the settings: `sglang-fleet lint` shows them"),
-        (0, 3, "3 notes in the settings: `sglang-fleet lint` shows them"),
-    ],
-)
-def test_what_lint_finds_in_the_settings_is_counted(warnings: int, notes: int, line: str) -> None:
-    assert settings_line(warnings=warnings, notes=notes) == line

@@ -5,20 +5,13 @@ from typing import Any
 
 import pytest
 
-from sglang_fleet.observe import Activation, DropIn, ServiceState, UnitFile
-from sglang_fleet.plan import make_plan, why_activate
+from sglang_fleet.observe import Activation, DropIn, ServiceState, UnitFile, Unknown
+from sglang_fleet.plan import make_plan, serving, why_activate
 from tests.factories import NOTHING_INSTALLED, converged, handwritten, host_state, release, service
-
-OLD_UNIT = b"[Service]\nExecStart=/root/venv/bin/python -m sglang.launch_server --disable-cuda-graph\n"
 
 
 def with_mode(mode: str) -> UnitFile:
     return UnitFile("file", None, mode, release().text("unit").encode())
-
-
-def difference(state: ServiceState, **wanted: Any) -> str:
-    plan = make_plan(host="h1", releases=[release(**wanted)], state=host_state({"k26": state}))
-    return "\n".join(plan.services["k26"].difference)
 
 
 def test_a_converged_host_has_nothing_to_do() -> None:
@@ -75,6 +68,35 @@ def test_another_gate_is_staged_and_activates_nothing() -> None:
     assert change.difference == ("--- health gate", "-soak: 5.0", "+soak: 30.0", "-probe: alive", "+probe: generate")
 
 
+@pytest.mark.parametrize(
+    ("state", "serves"),
+    [
+        (converged(release()), True),
+        (handwritten(b"[Service]\n"), True),
+        (NOTHING_INSTALLED, False),
+        (replace(converged(release()), active="activating"), False),
+        (replace(converged(release()), main_pid=0), False),
+        (replace(converged(release()), active=Unknown("EIO")), False),
+    ],
+)
+def test_what_serves_is_an_active_unit_with_a_process(state: ServiceState, *, serves: bool) -> None:
+    assert serving(host_state({"k26": state}), "k26") is serves
+    assert not serving(host_state({"k26": state}), "other")
+
+
+def test_a_plan_says_in_words_what_would_be_done() -> None:
+    state = host_state({"k26": NOTHING_INSTALLED}, users={}, venvs=(), toolkit_verified=False)
+    plan = make_plan(host="h1", releases=[release()], state=state)
+    assert plan.actions == (
+        "create the account root",
+        "verify the CUDA toolkit",
+        "build the venv venv1",
+        f"stage release {release().id} of k26",
+        f"activate release {release().id} of k26",
+    )
+    assert not make_plan(host="h1", releases=[release()], state=host_state({"k26": converged(release())})).actions
+
+
 def test_what_is_activated_is_staged_first_so_that_it_is_whole_and_has_the_present_gate() -> None:
     wanted, other = release(), release(service(args={"pp_size": 4}))
     state = replace(converged(other), releases=(other.id, wanted.id))
@@ -101,79 +123,6 @@ def test_f13_a_unit_that_was_written_but_not_restarted_is_activated(running: str
     wanted = release()
     state = replace(converged(wanted), running_release=running)
     assert why_activate(wanted, state) == "the process still runs another release"
-
-
-def test_the_flags_that_come_and_go_are_lines_of_the_difference() -> None:
-    shown = difference(handwritten(OLD_UNIT))
-    assert "-ExecStart=/root/venv/bin/python -m sglang.launch_server --disable-cuda-graph" in shown
-    assert "+    --pp-size 8" in shown
-
-
-def test_f9_neither_the_old_nor_the_new_secret_is_in_the_difference() -> None:
-    old = release(service(secrets={"api_key": {"env": "K"}}), secrets={"api_key": "poison-old"})
-    new = release(service(secrets={"api_key": {"env": "K"}}), secrets={"api_key": "poison-new"})
-    assert old.id != new.id
-    plan = make_plan(host="h1", releases=[new], state=host_state({"k26": converged(old)}), secrets=["poison-new"])
-    shown = "\n".join(plan.services["k26"].difference)
-    assert "poison" not in shown
-    assert "+api_key: ••• (new value)" in shown
-
-
-def test_f9_a_secret_in_the_argv_of_a_handwritten_unit_is_hidden() -> None:
-    shown = difference(handwritten(OLD_UNIT.replace(b"--disable-cuda-graph", b"--api-key p0ison-1 --port 1")))
-    assert "p0ison-1" not in shown
-    assert "--api-key •••" in shown
-
-
-def test_f9_no_word_of_a_secret_of_several_is_shown() -> None:
-    unit = (
-        b'[Service]\nEnvironment="API_KEY=correct horse battery" "NCCL_ALGO=Ring"\n'
-        b'ExecStart=/x -m sglang.launch_server --api-key "correct horse battery" --port 1 '
-        b'"--admin-api-key=correct horse battery" --tokenizer-path "/a b"\n'
-    )
-    shown = difference(handwritten(unit))
-    assert "horse" not in shown
-    assert "battery" not in shown
-    assert {"- --api-key •••", "- --admin-api-key •••", "- --tokenizer-path /a b"} <= set(shown.splitlines())
-    assert {"-API_KEY=•••", "-NCCL_ALGO=Ring"} <= set(shown.splitlines())
-
-
-def test_f9_a_secret_of_several_lines_among_the_new_settings_is_hidden() -> None:
-    wanted = service(environment={"API_KEY": "first horse\nNEXT=horse", "NCCL_ALGO": "two words"})
-    shown = difference(handwritten(b'[Service]\nEnvironment="NCCL_ALGO=two words"\n'), one=wanted)
-    assert "horse" not in shown
-    assert "+API_KEY=•••" in shown
-    assert "-NCCL_ALGO=two words" not in shown
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (b"[Service]\r\nExecStart=/bin/true\r\n", "-ExecStart=/bin/true␍"),
-        (b"[Service]\nExecStart=/bin/true", "-\\ no line end at the end of the file"),
-        (b"[Service]\nDescription=\xff\xfe\n", "-Description=\\xff\\xfe"),
-    ],
-)
-def test_f8_odd_bytes_on_the_host_are_shown_and_compared(text: bytes, expected: str) -> None:
-    assert expected in difference(handwritten(text)).split("\n")
-
-
-def test_f8_only_the_mode_of_the_unit_differs() -> None:
-    shown = difference(replace(converged(release()), unit=with_mode("0600")))
-    assert shown == "--- mode of unit sglang-k26.service\n-0600\n+0644"
-
-
-def test_another_release_id_alone_makes_no_line_of_the_difference() -> None:
-    old, new = release(), release(service(description="another"))
-    shown = difference(converged(old), one=service(description="another"))
-    assert old.id not in shown
-    assert new.id not in shown
-    assert "+Description=another" in shown
-
-
-def test_another_venv_is_shown() -> None:
-    shown = difference(converged(release(venv_id="venv0")), venv_id="venv1")
-    assert "--- venv\n-venv0\n+venv1" in shown
 
 
 @pytest.mark.parametrize(

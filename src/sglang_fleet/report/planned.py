@@ -1,19 +1,14 @@
-"""The texts an operator reads: the plan with equal differences grouped, and the verdicts."""
+"""What a rollout would do, as an operator reads it: equal differences grouped."""
 
-import re
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
 from sglang_fleet.checks import Advice, Refusal
+from sglang_fleet.drift import SIGN
 from sglang_fleet.observe import Unknown
 from sglang_fleet.plan import HostPlan, ServiceChange
 from sglang_fleet.problems import names
-from sglang_fleet.rollout import Outcome, Rollout, Verdict, Wave
-
-_WIDTH = 76  # 80 columns, less the margin of roles/terminal.py
-_JOURNAL_LINES = 12
-_NOISE = re.compile(r"^(Starting |Started |Stopping |Stopped )|Warning: |warnings\.warn\(|nvidia-modprobe")
-_NUMBERS = re.compile(r"[0-9.]+ s\b|pid [0-9]+")  # two hosts fail for the same reason, not in the same instant
+from sglang_fleet.report.lines import wrapped
+from sglang_fleet.rollout import Wave
 
 
 def plan_lines(
@@ -41,15 +36,33 @@ def plan_lines(
     idle = [host for host, plan in plans.items() if plan.nothing_to_do]
     lines: list[str] = []
     if busy:
-        lines += [line for wave in waves for line in _wrapped(f"{wave}: {names(wave.hosts)}")]
+        lines += [line for wave in waves for line in wrapped(f"{wave}: {names(_replicas(wave))}")]
         lines += _changes({host: plans[host] for host in busy}, full=full)
     if idle:
-        lines += ["", *_wrapped(f"nothing to do on {names(idle)}: the running, proven release is the one wanted")]
-    for host in unreachable:
-        lines += ["", f"{host}: not reached; it is left as it is and counts as failed"]
+        lines += ["", *wrapped(f"nothing to do on {names(idle)}: the running, proven release is the one wanted")]
+    lines += _unreachable_lines(unreachable, waves)
     lines += _refusal_lines(refusals)
     lines += _advice_lines(advice or {}, notes=full)
     return [*lines, *_leftover_lines(leftovers or {})]
+
+
+def _replicas(wave: Wave) -> list[str]:
+    """What changes in a wave: hosts, and such as `h3+h4` that run one service together."""
+    return [replica.name for replica in wave.replicas]
+
+
+def _unreachable_lines(unreachable: Sequence[str], waves: Sequence[Wave]) -> list[str]:
+    """Hosts that stand in no wave, though others do, are left out of them as the settings say."""
+    taking_part = {host for wave in waves for host in wave.hosts}
+    left_out = [host for host in unreachable if taking_part and host not in taking_part]
+    failed = [host for host in unreachable if host not in left_out]
+    lines: list[str] = []
+    if failed:
+        what = "it is left as it is and counts" if len(failed) == 1 else "they are left as they are and count"
+        lines += ["", *wrapped(f"{names(failed)}: not reached; {what} as failed")]
+    if left_out:
+        lines += ["", *wrapped(f"{names(left_out)}: not reached; left out of the waves, and counted as failed")]
+    return lines
 
 
 def _refusal_lines(refusals: Mapping[str, Sequence[Refusal]]) -> list[str]:
@@ -58,7 +71,7 @@ def _refusal_lines(refusals: Mapping[str, Sequence[Refusal]]) -> list[str]:
     for host, reasons in refusals.items():
         hosts.setdefault(tuple(reasons), []).append(host)
     for found, where in hosts.items():
-        lines += ["", *_wrapped(f"{names(where)}: refused, left as {'it is' if len(where) == 1 else 'they are'}")]
+        lines += ["", *wrapped(f"{names(where)}: refused, left as {'it is' if len(where) == 1 else 'they are'}")]
         for reason in found:
             lines += _reason_lines(reason)
     return lines
@@ -75,15 +88,15 @@ def _advice_lines(advice: Mapping[str, Sequence[Advice]], *, notes: bool) -> lis
         alike.setdefault(tuple(where), []).append(one)
     lines: list[str] = []
     for places, found in alike.items():
-        lines += ["", *_wrapped(f"{names(places)}: worth a look")]
+        lines += ["", *wrapped(f"{names(places)}: worth a look")]
         for one in sorted(found, key=lambda one: one.severity == "note"):
             lines += _reason_lines(one, mark="*")  # a "-" would be shown as a line that goes away
     return lines
 
 
 def _reason_lines(reason: Refusal | Advice, *, mark: str = "-") -> list[str]:
-    lines = _wrapped(f"{mark} {reason.what}" + (f" [{reason.rule}]" if reason.rule else ""), indent=2)
-    return lines + (_wrapped("fix: " + reason.fix, indent=4) if reason.fix else [])
+    lines = wrapped(f"{mark} {reason.what}" + (f" [{reason.rule}]" if reason.rule else ""), indent=2)
+    return lines + (wrapped("fix: " + reason.fix, indent=4) if reason.fix else [])
 
 
 def settings_line(*, warnings: int, notes: int) -> str:
@@ -108,9 +121,9 @@ def _leftover_lines(leftovers: Mapping[str, Mapping[str, str] | Unknown]) -> lis
             hosts.setdefault(service, []).append(host)
     for (name, unit), where in hosts.items():
         text = f"{name} is still deployed on {names(where)} and no longer in the settings; left alone."
-        lines += ["", *_wrapped(text), f"  To end it: systemctl disable --now {unit}"]
+        lines += ["", *wrapped(text), f"  To end it: systemctl disable --now {unit}"]
     for why, where in unread.items():
-        lines += ["", *_wrapped(f"{names(where)}: what else is deployed there could not be read: {why}")]
+        lines += ["", *wrapped(f"{names(where)}: what else is deployed there could not be read: {why}")]
     return lines
 
 
@@ -125,18 +138,28 @@ def _changes(plans: Mapping[str, HostPlan], *, full: bool) -> list[str]:
         lines += ["", f"{title} on {hosts[0]}"]
         lines += [f"  {line}" for line in key[1:]]
         if len(hosts) > 1:
-            lines += _wrapped(f"{title} on {names(hosts[1:])}: as {hosts[0]}")
+            lines += wrapped(f"{title} on {names(hosts[1:])}: as {hosts[0]}")
     return lines
 
 
 def _host_changes(plan: HostPlan, *, full: bool) -> Iterable[tuple[str, list[str]]]:
-    needs = [f"create the account {user}" for user in plan.accounts]
-    needs += [plan.cuda.replace("the toolkit", "the CUDA toolkit")] if plan.cuda else []
-    needs += [f"build the venv {venv}" for venv in plan.venvs]
-    if needs:
-        yield "before any service", [f"- {need}" for need in needs]
+    if plan.groundwork:
+        yield "before any service", [f"- {need}" for need in plan.groundwork]
     for name, change in plan.changes.items():
+        if change.drift:
+            yield f"drift of {name}", _drift_lines(change, full=full)
         yield name, _service_lines(change, full=full)
+
+
+def _drift_lines(change: ServiceChange, *, full: bool) -> list[str]:
+    """What somebody did there, the signs wrapped, and under each one what differs for it."""
+    lines = ["the host is not as it was left; the next deploy puts it right:"]
+    for line in change.drift:
+        if line.startswith(SIGN):
+            lines += wrapped(line, indent=2)
+        elif full or _is_change(line):
+            lines.append(f"  {line}")
+    return lines
 
 
 def _service_lines(change: ServiceChange, *, full: bool) -> list[str]:
@@ -148,47 +171,8 @@ def _service_lines(change: ServiceChange, *, full: bool) -> list[str]:
 
 
 def _only_changes(difference: Sequence[str]) -> list[str]:
-    return [line for line in difference if line[:1] in "+-" and line.strip("+- ")]
+    return [line for line in difference if _is_change(line)]
 
 
-def verdict_lines(rollout: Rollout, *, hosts: Sequence[str]) -> list[str]:
-    """How a rollout ended, a line a host, and why for each that is not where it should be; the same why only once."""
-    width = max((len(host) for host in hosts), default=0)
-    margin = " " * (width + 2)
-    lines: list[str] = []
-    told: dict[tuple[Outcome, str], str] = {}
-    for host in hosts:
-        verdict = rollout.verdicts.get(host, Verdict(Outcome.NOT_STARTED))
-        first = told.setdefault((verdict.outcome, _NUMBERS.sub("", verdict.reason)), host)
-        lines.append(f"{host:<{width}}  {'  '.join(_facts(verdict))}")
-        if verdict.outcome.good or not verdict.reason:
-            continue
-        if first != host:
-            lines[-1] += f"  as {first}"
-            continue
-        lines += _wrapped(verdict.reason, indent=width + 2)
-        lines += [_cut(f"{margin}| {line}") for line in _telling(verdict.journal)]
-    return lines
-
-
-def _telling(journal: Sequence[str]) -> Sequence[str]:
-    """The last lines that say something: systemd's comings and goings and Python's warnings do not."""
-    return [line for line in journal if not _NOISE.search(line)][-_JOURNAL_LINES:] or journal[-_JOURNAL_LINES:]
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…"
-
-
-def _facts(verdict: Verdict) -> list[str]:
-    word = verdict.outcome.value
-    return [
-        word if verdict.outcome.good else word.upper(),
-        *([f"runs {verdict.release}"] if verdict.release else []),
-        *([f"{verdict.seconds:.0f} s"] if verdict.seconds is not None else []),
-    ]
-
-
-def _wrapped(text: str, *, indent: int = 0) -> list[str]:
-    margin = " " * indent
-    return textwrap.wrap(text, _WIDTH, initial_indent=margin, subsequent_indent=margin + "  ", break_on_hyphens=False)
+def _is_change(line: str) -> bool:
+    return line[:1] in "+-" and bool(line.strip("+- "))
