@@ -31,6 +31,7 @@ from ..files import (
     sync_folder,
     write_atomically,
 )
+from ..keeping import lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +57,12 @@ class File:
 
 
 def run(request: dict[str, Any], *, say: Callable[[str], None]) -> None:
-    """Stage `request["release"]` of `request["service"]`; raises HostError with nothing half-written left."""
+    """Stage `request["release"]` of `request["service"]`; raises HostError with nothing half-written left.
+
+    A request that names its `run` is refused when the lock of this host is not that run's.
+    """
+    if request.get("run"):
+        lock.check(lock.state_of(request), str(request["run"]))
     service, release = _name(request["service"]), _name(request["release"])
     files = _files(request["folder_files"])
     manifest: dict[str, Any] = request["manifest"]
@@ -64,9 +70,9 @@ def run(request: dict[str, Any], *, say: Callable[[str], None]) -> None:
     releases = str(Path(request["state"], "services", service, "releases"))
     with storage(releases):
         ensure_folder(releases)
-    lock = str(Path(releases, ".lock"))
+    busy = str(Path(releases, ".lock"))
     until = time.monotonic() + LOCK_SECONDS
-    with locked(lock, what=f"the staging of {service}", until=until, say=say), storage(releases):
+    with locked(busy, what=f"the staging of {service}", until=until, say=say), storage(releases):
         for prefix in (STAGING, REPLACED):
             remove_leftovers(releases, prefix)
         _converge(releases, release, files, manifest, say=say)

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from sglang_fleet.host import files
 from sglang_fleet.host.errors import HostError
 from sglang_fleet.host.install import stage
+from sglang_fleet.host.keeping import lock
 from tests.unit.host.stand_ins import ME, collector
 
 POISON = "poison-9f1c"
@@ -255,3 +256,20 @@ def test_wherever_it_is_cut_off_no_half_release_is_there_f24_f25_f31(nth: int, *
         run(state)
         assert is_complete(state)
         assert not [name for name in leftovers(state) if name.startswith(".")]
+
+
+# -- The lock of the host --
+
+
+def test_a_run_that_has_not_the_lock_of_the_host_stages_nothing(tmp_path: Path) -> None:
+    """F44: neither while another run has it, nor when it was lost; the run that has it stages."""
+    _, say = collector()
+    asked = {**request(tmp_path), "run": "run-1"}
+    with pytest.raises(HostError, match="no lock of this host any more"):
+        stage.run(asked, say=say)
+    lock.run({"state": str(tmp_path), "run": "run-2", "who": "me@desk", "what": "deploy"}, say=say)
+    with pytest.raises(HostError, match="locked: deploy by me@desk since"):
+        stage.run(asked, say=say)
+    assert not place(tmp_path).exists()
+    stage.run({**asked, "run": "run-2"}, say=say)
+    assert is_complete(tmp_path)

@@ -1,0 +1,90 @@
+"""The folders that all services share: venvs, CUDA toolkits, host programs. What no kept release names goes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import TYPE_CHECKING, Any, Collection
+
+from .busy import taken
+from .removal import PRUNED
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .removal import Removal
+
+VENV_MANIFEST = TOOLKIT_MARK = ".sglang-fleet.json"
+BUILDING, VERIFYING = ".building-", ".verifying-"
+PROGRAMS_KEPT = PROBES_KEPT = 3
+"""Other controllers use other versions of the program; one that is missing is only sent again."""
+
+_OF_A_BUILD = re.compile(r"\.building-(.+)-[0-9a-f]{24}")
+_PROGRAM = re.compile(r"[0-9a-f]{16}\.pyz")
+_PROBE = re.compile(r"probe-[0-9a-f]{16}-[0-9a-f]+\.bin")
+
+
+def venvs(state: Path, needed: Collection[str], removal: Removal) -> None:
+    """Take away the finished venvs that nobody needs, and what is left of builds that died."""
+    folder = state / "venvs"
+    removal.leftovers(folder, PRUNED, what="the half-removed")
+    for name in _names(folder, removal):
+        if match := _OF_A_BUILD.fullmatch(name):
+            with taken(folder / f".lock-{match[1]}", what="pruning") as held:
+                if held:
+                    removal.leftovers(folder, name, what="the unfinished")
+        elif name not in needed and _note(folder / name / VENV_MANIFEST).get("venv_id") == name:
+            with taken(folder / f".lock-{name}", what="pruning") as held:
+                if held:
+                    removal.away(folder / name, to=folder, what=f"venv {name}")
+                else:
+                    removal.skipped.append(f"venv {name}: it is being built")
+
+
+def toolkits(state: Path, needed: Collection[str], removal: Removal) -> None:
+    """Take away the toolkits from wheels that nobody needs. Only for the holder of the lock of STATE/cuda."""
+    folder = state / "cuda"
+    removal.leftovers(folder, PRUNED, what="the half-removed")
+    names = _names(folder, removal)
+    for name in names:
+        if name.startswith((BUILDING, VERIFYING)):
+            removal.leftovers(folder, name, what="the unfinished")
+        elif name not in needed and not name.startswith(".") and (folder / name / TOOLKIT_MARK).is_file():
+            removal.away(folder / name, to=folder, what=f"CUDA toolkit {name}")
+    for name in names:
+        if name.startswith("verified-") and name.endswith(".json"):
+            home = str(_note(folder / name).get("home") or "")
+            if home.startswith(f"{folder}/") and not os.path.isdir(home):
+                removal.file(folder / name, what=f"the note about {home}")
+
+
+def programs(state: Path, needed: Collection[str], removal: Removal) -> None:
+    """Remove old host programs and compiled probes, but for the last ones and for those that are needed."""
+    folder = state / "host"
+    names = _names(folder, removal)
+    for kind, kept, what in ((_PROGRAM, PROGRAMS_KEPT, "host program"), (_PROBE, PROBES_KEPT, "compiled probe")):
+        known = sorted((_time(folder / name), name) for name in names if kind.fullmatch(name))
+        for _, name in known[:-kept]:
+            if name not in needed:
+                removal.file(folder / name, what=f"{what} {name}")
+
+
+def _names(folder: Path, removal: Removal) -> list[str]:
+    return sorted(os.listdir(folder)) if removal.may_enter(folder) else []
+
+
+def _note(path: Path) -> dict[str, Any]:
+    """Return a small JSON file's mapping; {} for everything else, which is nothing of ours."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _time(path: Path) -> float:
+    try:
+        return path.lstat().st_mtime
+    except OSError:
+        return 0.0

@@ -1,0 +1,92 @@
+"""What is deployed on a host, and what each service could go back to."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sglang_fleet.host.activation import services
+from sglang_fleet.host.activation.layout import UnitFiles
+from sglang_fleet.host.errors import HostError
+from sglang_fleet.host.machine.units import Status, SystemctlError, Systemd
+from tests.unit.host.keeping.disk import Disk
+
+UNIT = "sglang-k26.service"
+TEXT = "[Service]\n[X-Sglang-Fleet]\nService=k26\nRelease={release}\n"
+
+
+@pytest.fixture(name="disk")
+def state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
+    """Two releases of k26, the second one installed and proven; its process runs."""
+    disk = Disk(tmp_path / "state")
+    (tmp_path / "units").mkdir()
+    for number, release in enumerate(("r1", "r2")):
+        manifest = {"service": "k26", "release": release, "unit_name": UNIT, "created_at": f"day {number}", "by": "me"}
+        replica = {"rank": number, "id": "x"}
+        disk.write(disk.service("k26") / "releases" / release / "release.json", {**manifest, "replica": replica})
+    disk.proven("r2")
+    disk.activation("a1", "r2", "r1")
+    (tmp_path / "units" / UNIT).write_text(TEXT.format(release="r2"))
+    monkeypatch.setattr(services, "UnitFiles", lambda name: UnitFiles(name, folder=tmp_path / "units"))
+    monkeypatch.setattr(Systemd, "show", lambda *_: Status(active="active", sub="running", main_pid=1))
+    monkeypatch.setattr(services, "running_release", lambda *_: "r2")
+    return disk
+
+
+def asked(disk: Disk) -> dict[str, Any]:
+    said: list[str] = []
+    services.run({"state": str(disk.state)}, say=said.append)
+    (found,) = json.loads(said[0])
+    return dict(found)
+
+
+def test_everything_of_a_service(disk: Disk) -> None:
+    assert asked(disk) == {
+        "service": "k26",
+        "unit_name": UNIT,
+        "installed": "r2",
+        "previous": "r1",
+        "running": "r2",
+        "restarts": 0,
+        "pending": None,
+        "replica": {"rank": 1, "id": "x"},
+        "releases": [
+            {"release": "r1", "created_at": "day 0", "by": "me", "proven": False, "replica": {"rank": 0, "id": "x"}},
+            {"release": "r2", "created_at": "day 1", "by": "me", "proven": True, "replica": {"rank": 1, "id": "x"}},
+        ],
+    }
+
+
+def test_a_unit_by_hand_that_is_stopped(disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "units" / UNIT).write_text("[Service]\n")
+    monkeypatch.setattr(Systemd, "show", lambda *_: Status())
+    found = asked(disk)
+    assert (found["installed"], found["previous"], found["running"], found["replica"]) == ("", "", "", None)
+
+
+def test_what_cannot_be_told_is_null_and_not_nothing(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(*_: object) -> Status:
+        raise SystemctlError("systemctl does not answer")
+
+    monkeypatch.setattr(Systemd, "show", silent)
+    disk.write(disk.service("k26") / "proven.json", "{")
+    found = asked(disk)
+    assert found["running"] is None
+    assert [one["proven"] for one in found["releases"]] == [None, None]
+
+
+def test_a_pending_activation_is_named_and_one_that_cannot_be_read_is_told(disk: Disk) -> None:
+    note = {"activation": "a9", "mode": "activate", "release": "r2", "previous": ["r1"], "served": True}
+    disk.write(disk.service("k26") / "pending.json", note)
+    assert asked(disk)["pending"] == "a9"
+    disk.write(disk.service("k26") / "pending.json", "{")
+    with pytest.raises(HostError, match=r"pending\.json"):
+        asked(disk)
+
+
+def test_half_and_foreign_folders_are_no_releases(disk: Disk) -> None:
+    disk.release("half", whole=False)
+    copy = disk.service("k26") / "releases/r1.bak/release.json"
+    disk.write(copy, (disk.service("k26") / "releases/r1/release.json").read_text())
+    assert [one["release"] for one in asked(disk)["releases"]] == ["r1", "r2"]
