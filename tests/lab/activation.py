@@ -88,6 +88,10 @@ class Shape:
     completion: float = 10
     venv: str = VENV
     cuda_home: str = f"{STATE}/cuda/13.0"
+    gate: dict[str, Any] = field(default_factory=dict)
+    """What the health gate is asked for beside the fields above."""
+    args: dict[str, Any] = field(default_factory=dict)
+    """Arguments as the manifest has them; those of the command line stand in `options`."""
 
 
 class Rig:
@@ -158,7 +162,9 @@ class Rig:
                 "interval": 0.15,
                 "soak": shape.soak,
                 "probe": "generate",
+                **shape.gate,
             },
+            "spec": {"args": {"model_path": MODEL, **shape.args}},
         }
         files = {f"{folder}/{file}": ("0600" if file != "unit" else "0644", text) for file, text in texts.items()}
         files[f"/etc/standin/{name}.json"] = ("0644", json.dumps({**QUICK, **shape.faults}))

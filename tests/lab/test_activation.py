@@ -129,7 +129,7 @@ def test_f13_a_run_that_died_in_the_gate_is_finished_without_another_restart(
     first.reached("started")
     rig.host.run(f"systemctl kill --signal=KILL {TRANSIENT}")
     assert "ended without a result" in first.end()
-    assert first.result() == {"outcome": None}
+    assert first.result() == {"outcome": None, "at": ""}
     pid = rig.show("MainPID")
     ended = rig.activate("r2")
     assert ended.outcome == "proven"
@@ -510,7 +510,7 @@ def test_a_host_that_is_shut_down_in_the_gate_does_not_go_back_for_it(
     rig.host.poweroff()
     rig.host.boot()
     assert "returning" not in first.events()
-    assert first.result() == {"outcome": None}
+    assert first.result() == {"outcome": None, "at": ""}
     assert rig.activate("r2").outcome == "proven"
     assert proven(rig) == ["r1", "r2"]
 

@@ -10,15 +10,23 @@ from typing import Any, Dict
 from .errors import HostError
 
 COMMANDS = {
+    "abort": "activation.abort",
     "account": "install.account",
     "activate": "activation.activate",
     "activate-run": "activation.activate_run",
     "cuda": "install.cuda",
     "follow": "activation.follow",
+    "heartbeat": "keeping.heartbeat",
+    "history": "keeping.history",
+    "holder": "keeping.holder",
+    "lock": "keeping.lock",
     "model": "install.model",
+    "proceed": "activation.proceed",
+    "prune": "keeping.prune",
     "result": "activation.result",
     "services": "activation.services",
     "stage": "install.stage",
+    "unlock": "keeping.unlock",
     "venv": "install.venv",
 }
 

@@ -2,6 +2,7 @@
 
 Standard input carries one JSON object: `state`, `digest`, `program` (base64 of the zipapp), `probe` (where to keep the
 compiled probe), `read_only` and `request`. Nothing of it stands in argv, where every user of the host could read it.
+Without `program` the one that is kept here is run; where there is none, that is said, and nothing else is done.
 """
 
 import base64
@@ -14,16 +15,24 @@ import runpy
 import secrets
 import sys
 
+NOT_KEPT = "the program is not kept here"
+"""What is said when it was not sent either; roles/connection.py sends it then."""
+
+
+def is_kept(path: str, digest: str) -> bool:
+    """Tell whether the program is there, whole."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.sha256(file.read()).hexdigest().startswith(digest)
+    except OSError:
+        return False
+
 
 def install(folder: str, digest: str, content: bytes) -> str:
     """Write the program under its digest unless it is there, whole, already."""
     path = os.path.join(folder, digest + ".pyz")
-    try:
-        with open(path, "rb") as file:
-            if hashlib.sha256(file.read()).hexdigest().startswith(digest):
-                return path
-    except FileNotFoundError:
-        pass
+    if is_kept(path, digest):
+        return path
     os.makedirs(folder, exist_ok=True)
     for place in (folder, os.path.dirname(folder)):
         os.chmod(place, 0o755)  # noqa: S103 - the account of a service goes through it; what is secret has its own mode
@@ -66,15 +75,22 @@ def main() -> None:
     """Read the envelope, install, run."""
     os.umask(0o022)  # a hardened root's would lock the service's account out of its own venv
     envelope = json.load(sys.stdin)
+    folder = os.path.join(envelope["state"], "host")
+    if not envelope["program"]:
+        kept = os.path.join(folder, envelope["digest"] + ".pyz")
+        if not is_kept(kept, envelope["digest"]):
+            sys.exit(NOT_KEPT)
+        run(kept, envelope["request"])
+        return
     content = base64.b64decode(envelope["program"])
     if envelope["read_only"]:
         run(in_memory(content), envelope["request"])
         return
     try:
-        path = install(os.path.join(envelope["state"], "host"), envelope["digest"], content)
+        path = install(folder, envelope["digest"], content)
     except OSError as error:
         sys.exit("error: %s: %s\nfix: see to the disk, then run again" % (envelope["state"], error.strerror))
-    keep_probe(path, os.path.join(envelope["state"], "host", envelope["probe"]))
+    keep_probe(path, os.path.join(folder, envelope["probe"]))
     run(path, envelope["request"])
 
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sglang_fleet.host.activation.events import Events
 from sglang_fleet.host.activation.found import section_value
@@ -19,6 +19,9 @@ from sglang_fleet.host.machine.journal import Masks
 from sglang_fleet.host.machine.processes import Process
 from sglang_fleet.host.machine.units import Status, SystemctlError
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 UNIT = "sglang-k26.service"
 GROUP = f"/system.slice/{UNIT}"
 BY_HAND = "by hand"
@@ -26,17 +29,35 @@ GOOD = Answer(ANSWERED, "answered a completion")
 
 
 class FakeClock:
+    """`at` is what happens at which moment, once somebody sleeps past it; `wrong` is how far the time of day is off."""
+
     def __init__(self) -> None:
         self.now = 1000.0
+        self.wrong = 0.0
+        self.boots = 1
+        self.at: list[tuple[float, Callable[[], object]]] = []
 
     def monotonic(self) -> float:
         return self.now
+
+    def since_boot(self) -> float:
+        return self.now
+
+    def wall(self) -> float:
+        return 1.8e9 + self.now + self.wrong
+
+    def boot(self) -> str:
+        return f"boot{self.boots}"
 
     def utc(self) -> str:
         return f"2026-11-29T16:15:{self.now - 1000:06.2f}Z"
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
+        due = [happening for happening in self.at if happening[0] <= self.now]
+        self.at = [happening for happening in self.at if happening not in due]
+        for _, happens in due:
+            happens()
 
 
 @dataclass(frozen=True)
@@ -287,15 +308,31 @@ class FakeHost:
         except FileNotFoundError:
             return []
 
-    def transaction(self, release: str, mode: str = "activate", *, gate: dict[str, Any] | None = None) -> Transaction:
-        self.count += 1
-        request = Request(f"a{self.count}", "k26", release, UNIT, mode, "anna", gpu_check=True, gate=gate or {})
+    def transaction(
+        self,
+        release: str,
+        mode: str = "activate",
+        *,
+        gate: dict[str, Any] | None = None,
+        again: bool = False,
+        **more: Any,
+    ) -> Transaction:
+        """A new transaction; the last one once more, as after a kill, if `again`."""
+        self.count += not again
+        request = Request(f"a{self.count}", "k26", release, UNIT, mode, "anna", gpu_check=True, gate=gate or {}, **more)
         folder = self.layout.activation(request.activation)
         events = Events(folder, "k26", self.clock, self.masks, self.said.append)
         around = Surroundings(self.systemd, self.clock, self.asker, events, lambda _port, _group: self.stranger)
         switch = Switch(self.files, self.systemd, self.clock, events, lambda _group: [])
         return Transaction(
-            request, self.layout, self.files, around, switch, self.tools, lambda _invocation, _masks: list(self.lines)
+            request,
+            self.layout,
+            self.files,
+            around,
+            switch,
+            self.tools,
+            lambda _invocation, _masks: list(self.lines),
+            program=__file__,
         )
 
     def holder(self, pid: int = 77) -> Process:

@@ -9,19 +9,15 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
-import zipfile
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lab.standins.sglang import build
+from tests.unit.lab.standin_running import GENERATE, Running
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 LOGGING = {
     "version": 1,
@@ -32,84 +28,7 @@ LOGGING = {
 }
 
 
-class Running:
-    """A started server and its log."""
-
-    def __init__(
-        self, *, folder: Path, site: Path, words: list[str], faults: dict[str, Any], env: dict[str, str]
-    ) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.faults = folder / "faults.json"
-        self.faults.write_text(json.dumps({"start_delay": 0, "health_503_for": 0, **faults}))
-        self.log = folder / "log"
-        environment = {"PYTHONPATH": str(site), "SGLANG_STANDIN_FAULTS": str(self.faults), **env}
-        command = [sys.executable, "-m", "sglang.launch_server", "--model-path", "tiny", "--port", str(self.port)]
-        with self.log.open("w") as log:
-            self.process = subprocess.Popen([*command, *words], stderr=log, stdout=log, env=environment)
-
-    def ask(
-        self, path: str, body: dict[str, Any] | None = None, *, key: str = "", timeout: float = 5
-    ) -> tuple[int, str]:
-        """Status and text; status 0 when nothing answers."""
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data)
-        if key:
-            request.add_header("Authorization", f"Bearer {key}")
-        try:
-            with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310 - as above
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, error.read().decode()
-        except OSError:
-            return 0, ""
-
-    def wait_for(self, status: int, path: str = "/health", seconds: float = 10) -> None:
-        deadline = time.monotonic() + seconds
-        while self.ask(path)[0] != status:
-            assert time.monotonic() < deadline, self.log.read_text()
-            time.sleep(0.02)
-
-    def scheduler(self) -> int:
-        """The pid of the scheduler process."""
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        return next(int(pid) for pid in children if b"sglang::scheduler" in Path(f"/proc/{pid}/cmdline").read_bytes())
-
-    def stop(self) -> None:
-        with suppress(ProcessLookupError):
-            self.process.kill()
-        self.process.wait()
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel's content, as an installer lays it out."""
-    folder = tmp_path_factory.mktemp("site")
-    with zipfile.ZipFile(build(folder, marker="here")) as archive:
-        archive.extractall(folder)
-    return folder
-
-
-@pytest.fixture
-def start(tmp_path: Path, site: Path) -> Iterator[Callable[..., Running]]:
-    started: list[Running] = []
-
-    def begin(*words: str, env: dict[str, str] | None = None, **faults: object) -> Running:
-        folder = tmp_path / str(len(started))
-        folder.mkdir()
-        running = Running(folder=folder, site=site, words=list(words), faults=faults, env=env or {})
-        started.append(running)
-        return running
-
-    yield begin
-    for running in started:
-        running.stop()
-
-
 COMPLETION = {"prompt": "one two", "max_tokens": 3}
-GENERATE = {"text": "one two", "sampling_params": {"max_new_tokens": 3}}
 
 
 def test_it_refuses_connections_then_says_503_then_200(start: Callable[..., Running]) -> None:
@@ -256,6 +175,59 @@ def test_an_empty_completion_has_no_token(start: Callable[..., Running]) -> None
     server.wait_for(200)
     answer = json.loads(server.ask("/generate", GENERATE)[1])
     assert (answer["text"], answer["meta_info"]["completion_tokens"]) == ("", 0)
+
+
+def text_of(server: Running) -> str:
+    return str(json.loads(server.ask("/generate", GENERATE)[1])["text"])
+
+
+def counted(server: Running) -> str:
+    """The line of the generated tokens in /metrics."""
+    lines = server.ask("/metrics")[1].splitlines()
+    return next(line for line in lines if line.startswith("sglang:generation_tokens_total{"))
+
+
+def test_health_may_fail_while_completions_come(start: Callable[..., Running]) -> None:
+    server = start(health_503_while_serving=True)
+    server.wait_for(503)
+    assert server.ask("/generate", GENERATE)[0] == 200
+
+
+def test_models_are_listed_before_it_serves(start: Callable[..., Running]) -> None:
+    server = start(health_503_for=60)
+    server.wait_for(503)
+    assert server.ask("/v1/models")[0] == 200
+
+
+def test_max_tokens_may_be_ignored(start: Callable[..., Running]) -> None:
+    server = start(max_tokens_ignored=2)
+    server.wait_for(200)
+    assert json.loads(server.ask("/generate", GENERATE)[1])["meta_info"]["completion_tokens"] == 5
+
+
+def test_counters_may_stand_still(start: Callable[..., Running]) -> None:
+    server = start("--enable-metrics", counters_stuck=True)
+    server.wait_for(200)
+    before = counted(server)
+    assert server.ask("/generate", GENERATE)[0] == 200
+    assert counted(server) == before
+
+
+def test_greedy_answers_are_the_same_each_time_and_may_be_others(start: Callable[..., Running]) -> None:
+    server = start()
+    server.wait_for(200)
+    usual = text_of(server)
+    assert text_of(server) == usual
+    server.faults.write_text(json.dumps({"start_delay": 0, "health_503_for": 0, "other_answers": True}))
+    assert text_of(server) not in ("", usual)
+
+
+def test_server_info_may_have_other_arguments_than_were_asked_for(start: Callable[..., Running]) -> None:
+    server = start("--pp-size", "8", wrong_arguments={"pp_size": 4})
+    server.wait_for(200)
+    info = json.loads(server.ask("/server_info")[1])
+    assert info["pp_size"] == 4
+    assert "--pp-size 8" in info["launch_command"]
 
 
 def test_loopback_only_leaves_other_addresses_out(start: Callable[..., Running]) -> None:

@@ -4,54 +4,32 @@ from __future__ import annotations
 
 import json
 import time
-import uuid
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from . import _version
+from .completing import chat_completions, completions, generate
+from .reply import Answer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from .state import State
 
 _OK = 200
-_VOCABULARY = ("the", "pipeline", "keeps", "every", "stage", "busy", "and", "so", "on")
-
-
-@dataclass
-class Answer:
-    """One HTTP answer: JSON, or text when `body` is a string, or a stream of events."""
-
-    status: int
-    body: object = ""
-    events: Iterator[object] | None = None
-    content_type: str = "application/json"
-
-
-@dataclass
-class Tokens:
-    """What one completion came to."""
-
-    prompt: int
-    words: list[str]
-
-    @property
-    def text(self) -> str:
-        """The completion's text."""
-        return "".join(f" {word}" for word in self.words)
 
 
 def ready(state: State, _: dict[str, Any]) -> Answer:
     """503 while starting and while draining; never generates."""
-    if state.stopping.is_set():
+    if state.stopping.is_set() or state.faults.get("health_503_while_serving"):
         return Answer(503)
     return Answer(200 if state.faults.get("dead_scheduler") or state.well() else 503)
 
 
 def health(state: State, _: dict[str, Any]) -> Answer:
-    """As `ready`; the real one generates a token for it."""
+    """As `ready`; the real one generates a token for it, so it needs every rank."""
     answer = ready(state, _)
+    if not state.ranks.complete:
+        return Answer(503)
     if answer.status == _OK:
         time.sleep(float(state.faults.get("health_seconds")))
     return answer
@@ -96,6 +74,7 @@ def server_info(state: State, _: dict[str, Any]) -> Answer:
         "version": _version.__version__,
         "frontend": "python",
         "standin_marker": _version.MARKER,
+        **(state.faults.get("wrong_arguments") or {}),
     }
     return Answer(200, effective)
 
@@ -122,97 +101,6 @@ def metrics(state: State, _: dict[str, Any]) -> Answer:
     return Answer(200, "".join(lines), content_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-def generate(state: State, body: dict[str, Any]) -> Answer:
-    """SGLang's own completion endpoint."""
-    limit = int((body.get("sampling_params") or {}).get("max_new_tokens", 128))
-    prompt = str(body.get("text", "")).split() or list(body.get("input_ids") or [])
-    identity, begun = uuid.uuid4().hex, time.monotonic()
-
-    def shape(tokens: Tokens) -> object:
-        return {
-            "text": tokens.text,
-            "output_ids": list(range(len(tokens.words))),
-            "meta_info": {
-                "id": identity,
-                "finish_reason": {"type": "length", "length": limit},
-                "prompt_tokens": tokens.prompt,
-                "weight_version": state.arguments["weight_version"],
-                "num_retractions": 0,
-                "completion_tokens": len(tokens.words),
-                "cached_tokens": 0,
-                "e2e_latency": time.monotonic() - begun,
-            },
-        }
-
-    return _completed(state, prompt=len(prompt), limit=limit, stream=bool(body.get("stream")), shape=shape)
-
-
-def completions(state: State, body: dict[str, Any]) -> Answer:
-    """OpenAI's text completion."""
-    return _openai(state, body, prompt=str(body.get("prompt", "")), chat=False)
-
-
-def chat_completions(state: State, body: dict[str, Any]) -> Answer:
-    """OpenAI's chat completion."""
-    prompt = " ".join(str(message.get("content", "")) for message in body.get("messages") or [])
-    return _openai(state, body, prompt=prompt, chat=True)
-
-
-def _openai(state: State, body: dict[str, Any], *, prompt: str, chat: bool) -> Answer:
-    limit = int(body.get("max_completion_tokens") or body.get("max_tokens") or 16)
-    stream = bool(body.get("stream"))
-    head = {
-        "id": uuid.uuid4().hex,
-        "object": ("chat.completion" if chat else "text_completion") + (".chunk" if chat and stream else ""),
-        "created": int(time.time()),
-        "model": body.get("model") or state.model_name,
-    }
-
-    def shape(tokens: Tokens) -> object:
-        count = len(tokens.words)
-        # Streamed, an event holds the new text only (unlike those of /generate).
-        new = f" {tokens.words[-1]}" if stream else tokens.text
-        message = {"role": "assistant", "content": new if stream else new.strip()}
-        text = {"delta" if stream else "message": message} if chat else {"text": new}
-        choice = {"index": 0, **text, "logprobs": None, "finish_reason": "length", "matched_stop": None}
-        usage = {
-            "prompt_tokens": tokens.prompt,
-            "completion_tokens": count,
-            "total_tokens": tokens.prompt + count,
-        }
-        return {**head, "choices": [choice], "usage": {**usage, "prompt_tokens_details": None}}
-
-    return _completed(state, prompt=len(prompt.split()), limit=limit, stream=stream, shape=shape)
-
-
-def _completed(state: State, *, prompt: int, limit: int, stream: bool, shape: Callable[[Tokens], object]) -> Answer:
-    """Generate, which takes its time; streamed, every word is an event, as SGLang counts up."""
-    if not state.well() and not state.faults.get("dead_scheduler"):
-        return Answer(503, {"object": "error", "message": "Service unavailable", "code": 503})
-    steps = _steps(state, prompt=prompt, limit=limit)
-    if stream:
-        return Answer(200, events=(shape(tokens) for tokens in steps))
-    last = Tokens(prompt, [])
-    for tokens in steps:
-        last = tokens
-    return Answer(200, shape(last))
-
-
-def _steps(state: State, *, prompt: int, limit: int) -> Iterator[Tokens]:
-    hangs = state.begin()
-    words: list[str] = []
-    try:
-        while hangs:
-            time.sleep(3600)
-        if not state.faults.get("empty_completion"):
-            for number in range(limit):
-                time.sleep(float(state.faults.get("token_seconds")))
-                words.append(_VOCABULARY[number % len(_VOCABULARY)])
-                yield Tokens(prompt, words)
-    finally:
-        state.count(prompt_tokens=prompt, generation_tokens=len(words))
-
-
 ROUTES: dict[tuple[str, str], Callable[[State, dict[str, Any]], Answer]] = {
     ("GET", "/health"): health,
     ("GET", "/health_generate"): health,
@@ -229,6 +117,10 @@ ROUTES: dict[tuple[str, str], Callable[[State, dict[str, Any]], Answer]] = {
 }
 
 
+SMALL_ROUTES = ("/ping", "/health", "/health_generate")
+"""All that ranks above 0 know (srt/utils/common.py: launch_dummy_health_check_server): always 200, and no key."""
+
+
 def allowed(state: State, *, path: str, authorization: str) -> bool:
     """The API key rule of srt/utils/auth.py: health, readiness and metrics stay open."""
     key = state.arguments["api_key"]
@@ -240,14 +132,20 @@ def allowed(state: State, *, path: str, authorization: str) -> bool:
 
 def answer(state: State, *, method: str, path: str, authorization: str, body: bytes) -> Answer:
     """The answer to one request."""
+    if state.ranks.rank:
+        return Answer(200) if (method, path) in {("GET", known) for known in SMALL_ROUTES} else _not_found()
     if not allowed(state, path=path, authorization=authorization):
         return Answer(401, {"error": "Unauthorized"})
     route = ROUTES.get((method, path))
     if route is None:
         known = any(path == other for _, other in ROUTES)
-        return Answer(405, {"detail": "Method Not Allowed"}) if known else Answer(404, {"detail": "Not Found"})
+        return Answer(405, {"detail": "Method Not Allowed"}) if known else _not_found()
     try:
         data = json.loads(body) if body else {}
     except ValueError:
         return Answer(400, {"detail": "Invalid JSON"})
     return route(state, data if isinstance(data, dict) else {})
+
+
+def _not_found() -> Answer:
+    return Answer(404, {"detail": "Not Found"})

@@ -7,7 +7,8 @@ concerns the start is read at the start only). All times are seconds.
     {"start_delay": 2, "ports": {"30001": {"flapping": 1}}, "only_with_flag": {"--flag": {"orphan": true}}}
 
 `ports` and `only_with_flag` hold faults of their own, which win over those beside them: for the server on
-that port, and while that flag is on the command line (or comes from `--config`).
+that port, and while that flag is on the command line (or comes from `--config`). Of a server on several hosts, one
+rank is killed by `exit_after` or `exit_after_ready` in its own file.
 
 | fault | effect |
 |---|---|
@@ -16,9 +17,14 @@ that port, and while that flag is on the command line (or comes from `--config`)
 | health_seconds: 0 | how long `/health` takes (the real one: a second and more) |
 | token_seconds: 0.002 | time per generated token |
 | flapping: S | well for S seconds, 503 for S seconds, and so on |
+| health_503_while_serving: true | `/health` says 503 and completions come all the same (a long prefill) |
 | dead_scheduler: true | `/health` and `/ready` say 200, completions never end |
 | hang_after: N | completions after the N-th never end |
 | empty_completion: true | completions come back at once, with no token |
+| max_tokens_ignored: N | completions have N tokens more than asked for |
+| counters_stuck: true | the token counters of `/metrics` stand still |
+| other_answers: true | greedy completions are other ones than those of a server without this fault |
+| wrong_arguments: {"pp_size": 4} | `/server_info` has these values, whatever was asked for |
 | loopback_only: true | listens on 127.0.0.1 whatever `--host` says |
 | exit_at_start: CODE | ends before anything listens |
 | exit_after: {"seconds": S, "code": C} | ends S seconds after its start |
@@ -49,9 +55,14 @@ USUAL = {
 KNOWN = {
     *USUAL,
     "flapping",
+    "health_503_while_serving",
     "dead_scheduler",
     "hang_after",
     "empty_completion",
+    "max_tokens_ignored",
+    "counters_stuck",
+    "other_answers",
+    "wrong_arguments",
     "loopback_only",
     "exit_at_start",
     "exit_after",

@@ -11,7 +11,7 @@ import time
 import warnings
 from pathlib import Path
 
-from . import arguments, logs, processes
+from . import arguments, logs, processes, ranks
 from .faults import Faults
 from .serving import Server
 from .state import State
@@ -32,16 +32,20 @@ def run(words: list[str]) -> int:
         return 1
     logs.configure(str(values["log_level"]))
     logger.info("server_args=%s", values)
-    state = State(arguments=values, words=merged, faults=faults)
     if faults.get("ignore_sigterm"):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    _schedule_ends(state)
+    _schedule_ends(faults)
     scheduler = processes.start_scheduler()
     processes.watch(scheduler, _scheduler_died)
     if (seconds := faults.get("scheduler_dies_after")) is not None:
         processes.after(float(seconds), lambda: os.kill(scheduler, signal.SIGKILL))
     time.sleep(float(faults.get("start_delay")))
-    return _serve(state)
+    try:
+        joined = ranks.form(values, dismissed=ranks.end_now)
+    except OSError as error:
+        sys.stderr.write(f"torch.distributed.DistNetworkError: {values['dist_init_addr']}: {error}\n")
+        return 1
+    return _serve(State(arguments=values, words=merged, faults=faults, ranks=joined))
 
 
 def _is_missing(model: str) -> bool:
@@ -49,8 +53,8 @@ def _is_missing(model: str) -> bool:
     return model.startswith("/") and not Path(model).is_dir()
 
 
-def _schedule_ends(state: State) -> None:
-    if plan := state.faults.get("exit_after"):
+def _schedule_ends(faults: Faults) -> None:
+    if plan := faults.get("exit_after"):
         processes.after(float(plan["seconds"]), lambda: os._exit(int(plan.get("code", 1))))
 
 
@@ -61,7 +65,9 @@ def _serve(state: State) -> int:
         return _port_in_use(state, error)
     if orphan := state.faults.get("orphan"):
         processes.leave_orphan(server.fileno(), escape=orphan == "escape")
-    if not state.faults.get("ignore_sigterm"):
+    if state.ranks.rank:
+        ranks.be_deaf(state.ranks.rank)
+    elif not state.faults.get("ignore_sigterm"):
         signal.signal(signal.SIGTERM, lambda *_: state.stopping.set())
     signal.signal(signal.SIGINT, lambda *_: state.stopping.set())
     host, port = server.server_address[:2]
@@ -91,6 +97,7 @@ def _drain(state: State) -> int:
     while state.in_flight:
         time.sleep(_DRAIN_POLL)
     time.sleep(float(state.faults.get("slow_drain") or 0))
+    state.ranks.dismiss()
     return 0
 
 

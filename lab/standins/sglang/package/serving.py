@@ -13,6 +13,7 @@ from . import answers, logs
 if TYPE_CHECKING:
     from io import BufferedIOBase
 
+    from .reply import Answer
     from .state import State
 
 _REASONS = {
@@ -53,14 +54,14 @@ class Handler(socketserver.StreamRequestHandler):
             if counted:
                 self.server.state.leave()
 
-    def _reply(self, answer: answers.Answer, *, request: str) -> None:
+    def _reply(self, answer: Answer, *, request: str) -> None:
         status = f"{answer.status} {_REASONS[answer.status]}"
         host, port = self.client_address[:2]
         logs.uvicorn(f'{host}:{port} - "{request}" {status}')
         with suppress(OSError):  # the client may have gone away
             self._send(answer, f"HTTP/1.1 {status}\r\nserver: uvicorn\r\nconnection: close\r\n")
 
-    def _send(self, answer: answers.Answer, head: str) -> None:
+    def _send(self, answer: Answer, head: str) -> None:
         if answer.events is not None:
             self.wfile.write(f"{head}content-type: text/event-stream; charset=utf-8\r\n\r\n".encode())
             for event in answer.events:

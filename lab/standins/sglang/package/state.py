@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .faults import Faults
+    from .ranks import Ranks
 
 
 class State:
     """One server's state, shared by its threads."""
 
-    def __init__(self, *, arguments: dict[str, Any], words: list[str], faults: Faults) -> None:
+    def __init__(self, *, arguments: dict[str, Any], words: list[str], faults: Faults, ranks: Ranks) -> None:
+        self.ranks = ranks
         self.arguments = arguments
         self.words = words
         self.faults = faults
@@ -54,10 +56,13 @@ class State:
         with self.lock:
             self.completions += 1
             limit = self.faults.get("hang_after")
-            return bool(self.faults.get("dead_scheduler")) or (limit is not None and self.completions > limit)
+            dead = bool(self.faults.get("dead_scheduler")) or not self.ranks.complete
+            return dead or (limit is not None and self.completions > limit)
 
     def count(self, *, prompt_tokens: int, generation_tokens: int) -> None:
         """Count what a completion took."""
+        if self.faults.get("counters_stuck"):
+            return
         with self.lock:
             self.prompt_tokens += prompt_tokens
             self.generation_tokens += generation_tokens

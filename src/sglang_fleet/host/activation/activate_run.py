@@ -39,15 +39,20 @@ def run(request: dict[str, Any], *, say: Callable[[str], None]) -> int:
     with storage(str(layout.folder)):
         try:
             with hold(layout.lock, holder_for(asked, events)) as died:
-                if died is not None:
+                if died is not None and died.activation != asked.activation:
                     events.tell("took over", f"an earlier run ended without a result: {died}")
-                _transaction(asked, layout, events).run()
+                transaction = _transaction(asked, layout, events)
+                if (events.folder / "result.json").exists():  # killed after its end
+                    transaction.tidy()
+                else:
+                    transaction.run()
         except LockHeldError as held:
             refuse(asked, events, f"another change of {asked.service} is going on: {held.holder}")
         except (Interrupted, ShutdownError):
             events.tell(
                 "interrupted",
-                "interrupted before its end; the next run reads what it left and goes on from there",
+                "interrupted before its end; the next run goes on from there"
+                + (", or the host by itself at its next boot" if asked.barriers else ""),
             )
             return 1
     return 0

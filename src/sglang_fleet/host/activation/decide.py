@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ..machine.units import Status
     from .destinations import Destination
     from .found import Found, Piece
+    from .pending import Pending
     from .releases import Proven
 
 ALREADY, PROVE, SWITCH = "already", "prove", "switch"
@@ -94,6 +95,18 @@ def previous(seen: Seen, release: str) -> Previous:
     if not names and seen.ours and seen.newest is not None:
         names = (seen.newest.name,)
     return Previous(names)
+
+
+def previous_after(unfinished: Pending | None, seen: Seen, release: str) -> Previous:
+    """Return `previous`, after an activation that may have died before its end and knew better what was here.
+
+    What somebody brought up meanwhile counts more than what that one knew.
+    """
+    found = previous(seen, release)
+    if unfinished is None or (seen.status.running and seen.running != unfinished.release):
+        return found
+    names = _unique(name for name in (*unfinished.previous, *found.names) if name != release)
+    return Previous(names) if names else found
 
 
 def installed_release(seen: Seen, unit_name: str) -> str:

@@ -11,6 +11,7 @@ from ..machine.commandline import exec_start, serves
 from .found import PREFIX, Piece, load_found, section_value
 from .gate import GateSpec
 from .layout import Layout, checked_name
+from .proofs.wanted import Wanted
 from .releases import UnusableError, check_ground, load
 
 if TYPE_CHECKING:
@@ -114,8 +115,10 @@ class Destinations:
             port=where.port or gate.question.port,
             api_key=where.api_key,
             key_unknown=True,
+            leader=None,
+            probe="alive" if where.node_rank else gate.question.probe,
         )
-        return replace(gate, question=question)
+        return replace(gate, question=question, proofs=Wanted())  # what is asked for is the successor's to show
 
     def _gate_of_sibling(self, found: Found) -> GateSpec | None:
         """Return the gate of a release of another service; None for what is not exactly one that is whole here."""
@@ -132,5 +135,6 @@ class Destinations:
 
 
 def without_soak(destination: Destination) -> Destination:
-    """Return the destination for going back, where nothing is soaked (F34)."""
-    return replace(destination, gate=replace(destination.gate, soak=0.0))
+    """Return the destination for going back: no soak (F34), and as it was proven before, a completion is enough."""
+    gate = destination.gate
+    return replace(destination, gate=replace(gate, soak=0.0, proofs=Wanted(model=gate.proofs.model)))

@@ -59,6 +59,13 @@ class Events:
         finally:
             os.close(descriptor)
 
+    def size(self) -> int:
+        """Return how many bytes of events there are."""
+        try:
+            return (self.folder / "events.jsonl").stat().st_size
+        except OSError:
+            return 0
+
     def wait(self, kind: str, state: str, text: str, *, age: float) -> None:
         """Say how a wait is going: at once when its `state` changed, else less and less often as it gets longer."""
         now = self.clock.monotonic()

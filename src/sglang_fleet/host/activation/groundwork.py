@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Callable
 
 from ..errors import HostError
 from ..machine import foreign, processes
 from ..machine.verify import verify
-from . import decide
+from . import decide, pending
 from .found import keep, look, newest_foreign
 from .layout import SECTION
 from .outcome import RefusalError
@@ -45,14 +45,17 @@ class Groundwork:
         """Return everything that the decisions need. Raises HostError, SystemctlError: nothing is taken for absent."""
         status = self.switch.look()
         installed = self.switch.installed()
+        files, service, at = self.switch.files, self.layout.service, self.switch.clock.utc()
+        captured = look(installed, status, files=files, service=service, at=at)
+        unfinished = pending.read(self.layout)
+        if captured is not None and unfinished is not None and unfinished.was_running(captured.name):
+            captured = replace(captured, active=True)  # an unfinished activation stopped it, and no operator
         return decide.Seen(
             status=status,
             installed=installed,
             running=self.tools.running_release(status.main_pid, status.control_group) if status.running else "",
             proven=tuple(read_proven(self.layout.proven)),
-            captured=look(
-                installed, status, files=self.switch.files, service=self.layout.service, at=self.switch.clock.utc()
-            ),
+            captured=captured,
             newest=newest_foreign(self.layout.found),
         )
 

@@ -87,6 +87,16 @@ class Layout:
         """The transient unit that an activation runs in; one name a service, so that there is only one."""
         return f"sglang-fleet-activate-{self.service}.service"
 
+    @property
+    def pending(self) -> Path:
+        """The note of an activation with barriers that is not over: where it goes back to if it is not finished."""
+        return self.folder / "pending.json"
+
+    @property
+    def resume_unit(self) -> str:
+        """The unit that finishes an activation with barriers after a reboot of the host; it is there until its end."""
+        return f"sglang-fleet-resume-{self.service}.service"
+
 
 @dataclass(frozen=True)
 class UnitFiles:

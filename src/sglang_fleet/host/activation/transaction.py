@@ -2,35 +2,48 @@
 
 Everything that can refuse comes before the first change, and what is needed to go back is on the disk by then. A
 run that is killed in between leaves no half state to guess at: the next one reads the unit, the process and
-proven.json, and finishes the job.
+proven.json, and finishes the job. One with barriers does not need a next one: it is started again by the host.
 """
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
 from ..errors import HostError
 from ..machine import journal
-from ..machine.units import Status, SystemctlError
-from . import decide
+from ..machine.units import SystemctlError
+from . import decide, pending
+from .arrival import Arrival
+from .barriers import Barriers, NoWordError
+from .comparing import Comparison
+from .decide import Previous
 from .destinations import Destinations, without_soak
-from .gate import RESTARTED, Gate, StartError, Watched
+from .ending import Ending
 from .groundwork import Groundwork, Tools
 from .history import previous_of
 from .outcome import RefusalError, Request, Result, ShutdownError
-from .releases import Proven, UnusableError, add_proven, load, read_proven
+from .pending import Pending
+from .releases import UnusableError, load
+from .retreat import Retreat, back_there
 
 if TYPE_CHECKING:
-    from .destinations import Destination
     from .gate import Surroundings
     from .layout import Layout, UnitFiles
     from .switch import Switch
 
+__all__ = ["ShutdownError", "Transaction"]
+
 
 @dataclass
 class Transaction:
-    """One activation of one service, from the first look to the result."""
+    """One activation of one service, from the first look to the result.
+
+    Attributes:
+        program: the host program, for the unit that goes on after a reboot.
+    """
 
     request: Request
     layout: Layout
@@ -39,229 +52,187 @@ class Transaction:
     switch: Switch
     tools: Tools = field(default_factory=Tools)
     last_lines: Callable[[str, journal.Masks], list[str]] = journal.last_lines
+    program: str = field(default_factory=lambda: str(Path(sys.argv[0]).resolve()))
 
     def __post_init__(self) -> None:
         self.events = self.around.events
         self.groundwork = Groundwork(self.request, self.layout, self.switch, self.tools)
         self.manifest = self._manifest()
         self.destinations = Destinations(self.layout, self.files, self.events, self.manifest)
+        self.comparison = Comparison(self.around, self.layout, self.destinations)
+        self.barriers = Barriers(self.request.barriers, self.events)
         self.result = Result.of(self.request, started_at=self.around.clock.utc())
+        self.arrival = Arrival(self.around, self.switch, self.barriers, self.result.seconds)
+        self.ending = Ending(self.result, self.layout, self.around, self.last_lines, self.barriers.late)
+        self.retreat = Retreat(self.request, self.groundwork, self.destinations, self.arrival, self.ending)
 
     def run(self) -> Result:
         """Carry it out; every foreseeable ending is a result.
 
         Raises:
             ShutdownError: the host is shutting down, so there is no result to give.
-            HostError: the result cannot be written.
+            HostError: the result cannot be written, or what an interrupted activation left cannot be read.
         """
+        try:
+            unfinished = pending.read(self.layout)
+        except HostError as error:
+            if self.barriers.progress.reached:
+                raise
+            self.ending.end("refused", str(error))
+        else:
+            if unfinished is None or unfinished.activation != self.request.activation:
+                self._begin(unfinished)
+            else:
+                self._resume(unfinished)
+        self.ending.close(self.groundwork.look)
+        self.tidy()
+        return self.result
+
+    def tidy(self) -> None:
+        """Take away what would finish this activation once more, or an older one that it took the place of."""
+        touched = self.result.outcome not in ("refused", "rejected", "nothing", "")
+        try:
+            unfinished = pending.read(self.layout)
+            if unfinished is not None and (touched or unfinished.activation == self.request.activation):
+                pending.disarm(self.layout, units=self.files.folder)
+        except HostError as error:  # it has a result, and does nothing more after the next boot than to try this again
+            self.events.tell("untidy", f"the note of what was under way cannot be taken away: {error}")
+
+    def _begin(self, unfinished: Pending | None) -> None:
         try:
             seen = self.groundwork.look()
             self.events.tell("begin", f"{self.request.mode} release {self.request.release}, asked by {self.request.by}")
             if self.request.mode == "return":
                 self._return(seen)
             else:
-                self._activate(seen)
+                self._activate(seen, unfinished)
         except RefusalError as refusal:
-            self._end(refusal.outcome, str(refusal), refusal.lines)
-        except (UnusableError, HostError, SystemctlError, OSError) as error:
+            self.ending.end(refusal.outcome, str(refusal), refusal.lines)
+        except (UnusableError, HostError, SystemctlError, OSError, NoWordError) as error:
             # What may fail after the first change is caught where it is made: nothing has been touched here.
-            self._end("refused", str(error))
-        self._close()
-        return self.result
+            self.ending.end("refused", self.events.masks.hide(str(error)))
 
-    def _activate(self, seen: decide.Seen) -> None:
+    def _activate(self, seen: decide.Seen, unfinished: Pending | None) -> None:
         """Bring the release up, or go back."""
         destination = self.destinations.read(self.request.release)
-        step = decide.step(seen, destination)
-        if step == decide.ALREADY:
+        if decide.step(seen, destination) == decide.ALREADY and not self.request.restart:
             self.groundwork.tidy(seen, destination)
-            self._end("already", f"release {destination.name} runs and is proven; nothing was restarted")
+            self.ending.end("already", f"release {destination.name} runs and is proven; nothing was restarted")
             return
         self.groundwork.verify(destination)
-        self.groundwork.refuse_foreign(seen, self.manifest, gpus=True)
-        previous = decide.previous(seen, self.request.release)
+        seen = self._checked(seen, gpus=True)
+        previous = decide.previous_after(unfinished, seen, self.request.release)
+        if previous.same and self.barriers.patience:
+            previous = Previous((self.request.release,))  # others decide too, and what they say is no fault of its own
         self.result.previous = previous.names[0] if previous.names else None
         self.groundwork.remember(seen, self.result.previous)
+        known = self.comparison.before(seen, previous, destination)
+        self._arm(seen, previous)
         try:
-            if step == decide.PROVE:
-                self._adopt(seen, destination)
-            else:
+            if decide.step(seen, destination) == decide.SWITCH or self.request.restart or self.barriers.has("stopped"):
                 self.events.tell("switching", f"switching to release {destination.name}")
-                self._arrive(destination, old=seen.status, served=True)
+                self.arrival.clear(seen.status)
+                self.arrival.forward(destination, old=seen.status, known=known)
+            else:
+                self.events.tell("adopting", f"{destination.name} runs already and is not proven yet: checking it")
+                self.groundwork.tidy(seen, destination)
+                self.arrival.adopt(destination, seen.status, known=known)
         except Exception as error:  # noqa: BLE001 - after the first change, whatever went wrong means going back
-            self._failed(seen, previous, error)
+            self.retreat.after(error, seen, previous)
         else:
-            self._record(destination.name, "proven", f"release {destination.name} answered and soaked")
-
-    def _failed(self, seen: decide.Seen, previous: decide.Previous, error: Exception) -> None:
-        """Say why the release failed, keep its last journal lines, and go back once."""
-        why, lines = self._why(error)
-        if isinstance(error, HostError) and self._untouched(seen):
-            self._end("refused", why, lines)
-            return
-        self.events.tell("failed", f"release {self.request.release} failed: {why}")
-        for line in lines:
-            self.events.tell("journal", f"  | {line}", durable=False)
-        if previous.same:
-            self._end("failed", f"{why}; nothing to go back to: the last proven release is this one", lines)
-        else:
-            began = self.around.clock.monotonic()
-            try:
-                outcome, reason = self._back(previous, served=isinstance(error, StartError) and error.served)
-            except Exception as second:  # noqa: BLE001 - one attempt, and its failure is told (F28)
-                outcome, reason = "failed", f"going back failed too: {self._why(second)[0]}"
-            self._end(outcome, f"{why}; {reason}", lines)
-            self.result.seconds["return"] = self.around.clock.monotonic() - began
-
-    def _back(self, previous: decide.Previous, *, served: bool) -> tuple[str, str]:
-        """Go back to what was before, or leave the host clean (F30); returns the outcome and its reason."""
-        old = self.switch.look()
-        destination = self.destinations.first_usable(previous.names)
-        if destination is None:
-            self.events.tell("removing", "there was nothing before: stopping it and taking the unit away")
-            self.switch.stop(old=old, served=served)
-            self.switch.remove()
-            return "removed", "there was nothing before, so it was stopped and its unit removed"
-        self.result.previous = destination.name
-        self.events.tell("returning", f"going back to {destination.name}")
-        self._arrive(destination, old=old, served=served)
-        try:
-            self._prove(destination.name)
-        except HostError as error:  # it runs: a list that cannot be written does not change that
-            self.events.tell("unrecorded", f"{destination.name} answered, but that could not be recorded: {error}")
-        return "returned", _back_there(destination)
-
-    def _untouched(self, seen: decide.Seen) -> bool:
-        """Return whether not even a file was changed, so that there is nothing to go back from (F25)."""
-        try:
-            return self.switch.installed() == seen.installed
-        except HostError:
-            return False
+            self.comparison.keep(destination.name, self.arrival.gate)
+            self.ending.record(destination.name, "proven", f"release {destination.name} answered and soaked")
 
     def _return(self, seen: decide.Seen) -> None:
-        """Leave the release for what was before it."""
-        release, name = self.request.release, previous_of(self.layout, self.request.release)
+        """Leave the release for what was before it, or for the one that was named."""
+        release, name = self.request.release, self._target()
         if not name:
             raise RefusalError(f"nothing is known that ran before release {release}", outcome="nothing")
+        if self.request.to and name not in (entry.release for entry in seen.proven):
+            raise RefusalError(f"release {name} was never proven on this host")
         self.result.previous = name
         destination = without_soak(self.destinations.read(name))
-        if self._is_there(seen, destination):
-            self._record(name, "already", f"{name} runs and answers; nothing was restarted")
+        if not self.request.restart and self.arrival.is_there(seen, destination):
+            self.ending.record(name, "already", f"{name} runs and answers; nothing was restarted")
             return
         installed = decide.installed_name(seen, self.files.name)
         if installed not in (release, name):
             raise RefusalError(f"this host is on {installed or 'no unit'}, not on {release}: left alone")
-        self.groundwork.refuse_foreign(seen, self.manifest, gpus=False)
+        seen = self._checked(seen, gpus=False)
         self.groundwork.remember(seen, None)
+        previous = self._before_return(seen, name)
+        self._arm(seen, previous)
         self.events.tell("returning", f"leaving release {release} for {name}")
         try:
-            self._arrive(destination, old=seen.status, served=True)
+            self.arrival.clear(seen.status)
+            self.arrival.forward(destination, old=seen.status)
         except Exception as error:  # noqa: BLE001 - one attempt, and its failure is told (F28)
-            why, lines = self._why(error)
-            self._end("failed", f"going back to {name} failed: {why}", lines)
+            self.retreat.after(error, seen, previous)
         else:
-            self._record(name, "returned", _back_there(destination))
+            self.ending.record(name, "returned", back_there(destination))
 
-    def _is_there(self, seen: decide.Seen, destination: Destination) -> bool:
-        """Return whether the destination runs and answers: a healthy server is not stopped to go back to it (F34)."""
-        if not decide.in_place(seen, destination):
-            return False
-        try:
-            self._gate(destination, Watched.of(self.files.name, seen.status, adopted=True)).ready()
-        except StartError as failure:
-            self.events.tell("unhealthy", f"{destination.name} runs, but: {failure.reason}")
-            return False
-        return True
-
-    def _adopt(self, seen: decide.Seen, destination: Destination) -> None:
-        """Check what an earlier run started and did not live to prove; it is not restarted for that."""
-        self.events.tell("adopting", f"release {destination.name} runs already and is not proven yet: checking it")
-        self.groundwork.tidy(seen, destination)
-        self._pass(destination, Watched.of(self.files.name, seen.status, adopted=True))
-
-    def _arrive(self, destination: Destination, *, old: Status, served: bool) -> None:
-        """Install the destination's files and make its server the one that runs and answers."""
-        self.switch.install(destination.pieces)
-        self.switch.enable(destination.enabled)
-        if not destination.running:
-            self.switch.stop(old=old, served=served)
-            return
-        patience = destination.gate.startup_deadline
-        watched, stopped = self.switch.restart(old=old, patience=patience, served=served)
-        self.result.seconds.setdefault("stop", stopped)
-        self.events.tell("started", f"stopped the old one in {stopped:.1f} s, started as pid {watched.main_pid}")
-        self._pass(destination, watched)
-
-    def _pass(self, destination: Destination, watched: Watched) -> None:
-        """Take the started server through the gate and the soak."""
-        gate = self._gate(destination, watched)
-        took = gate.ready()
-        self.result.seconds.setdefault("start", took)
-        self.events.tell("answered", f"answered, {took:.0f} s after its start")
-        if destination.gate.soak > 0:
-            self.result.seconds["soak"] = gate.soak()
-
-    def _gate(self, destination: Destination, watched: Watched) -> Gate:
-        return Gate(self.around, watched, destination.gate)
-
-    def _why(self, error: Exception) -> tuple[str, list[str]]:
-        """Return why a start failed in one line, and its last journal lines; both masked.
+    def _resume(self, unfinished: Pending) -> None:
+        """Finish what was interrupted: wait on where it had passed, or else go back.
 
         Raises:
-            ShutdownError: everything is ending, so this end says nothing.
+            HostError: the host cannot be looked at. That is no end: the note stays, and systemd starts this again.
         """
-        if self.around.manager.shutting_down():
-            raise ShutdownError from error
-        hide = self.events.masks.hide
-        if not isinstance(error, StartError):
-            foreseen = isinstance(error, (HostError, SystemctlError, UnusableError, OSError))
-            return hide(str(error) if foreseen else f"an error in sglang-fleet itself: {error!r}"), []
-        lines = self.last_lines(error.invocation, self.events.masks)
-        why = error.reason
-        if why == RESTARTED:
-            why = f"{journal.exit_of(lines) or 'ended'}, and systemd started it again"
-        said = journal.cause(lines) if error.died else ""
-        return hide(f"{why}: {said}" if said else why), lines
-
-    def _record(self, name: str, outcome: str, reason: str) -> None:
-        """End well, once it is on the disk: what is not recorded is not proven, and the next run checks it again."""
         try:
-            self._prove(name)
-        except HostError as error:
-            self._end("failed", f"{reason}, but that could not be recorded: {error}")
+            self.arrival.settled()
+            seen, previous = self.groundwork.look(), Previous(unfinished.previous)
+        except SystemctlError as error:
+            raise HostError(str(error)) from None
+        activates, reached = self.request.mode == "activate", self.barriers.progress.reached
+        name = self.request.release if activates else self._target()
+        self.result.previous = (previous.names[0] if previous.names else None) if activates else name
+        self.arrival.resumed = self.arrival.stopped = True
+        where = f"at `{reached}`" if reached else "under way"
+        self.events.tell("resuming", f"{self.request.mode} of release {self.request.release} was interrupted {where}")
+        try:
+            if self.barriers.progress.returning or reached not in ("passed", "sealed", "recorded"):
+                raise NoWordError("interrupted before it had passed")  # noqa: TRY301 - one way back for all of it
+            known = self.comparison.known(previous) if activates else None
+            self.arrival.wait_on(self.destinations.read(name), self.groundwork.look, known=known)
+        except Exception as error:  # noqa: BLE001 - as in the first run
+            self.retreat.after(error, seen, previous)
         else:
-            self._end(outcome, reason)
+            self.comparison.keep(name, self.arrival.gate)
+            outcome = "proven" if activates else "returned"
+            self.ending.record(name, outcome, f"{name} answered, also after an interruption")
 
-    def _prove(self, name: str) -> None:
-        """Make sure that the last proven entry is this one. Raises HostError."""
-        known = read_proven(self.layout.proven)
-        if not known or known[-1].release != name:
-            entry = Proven(release=name, proven_at=self.around.clock.utc(), activation=self.request.activation)
-            add_proven(self.layout.proven, entry)
+    def _checked(self, seen: decide.Seen, *, gpus: bool) -> decide.Seen:
+        """Refuse while others hold what is needed, and wait for the first word; returns the host as it is then.
 
-    def _end(self, outcome: str, reason: str, lines: list[str] | None = None) -> None:
-        self.result.outcome = outcome
-        self.result.reason = self.events.masks.hide(" ".join(reason.split()))
-        self.result.journal = lines or []
-
-    def _close(self) -> None:
-        """Say and write the result, with what really runs now. Raises HostError."""
-        result = self.result
-        result.running_release = self._running()
-        result.ended_at = self.around.clock.utc()
-        self.events.tell("result", f"{result.outcome}: {result.reason}")
-        self.events.record("result.json", result.as_json())
-
-    def _running(self) -> str | None:
-        """Return what runs, read from the process itself; None when nothing does or it cannot be told."""
-        try:
+        Raises:
+            RefusalError, NoWordError, HostError, SystemctlError: nothing was touched.
+        """
+        self.groundwork.refuse_foreign(seen, self.manifest, gpus=gpus)
+        self.barriers.wait("checked")
+        if self.barriers.has("checked"):
             seen = self.groundwork.look()
-        except (HostError, SystemctlError):
-            return None
-        if not seen.status.running:
-            return None
-        by_hand = seen.captured.name if seen.captured is not None and not seen.ours else None
-        return seen.running or by_hand
+            self.groundwork.refuse_foreign(seen, self.manifest, gpus=gpus)
+        return seen
+
+    def _target(self) -> str:
+        """Return what a return goes to; "" when nothing is known."""
+        return self.request.to or previous_of(self.layout, self.request.release)
+
+    def _before_return(self, seen: decide.Seen, name: str) -> Previous:
+        """Return where a return that does not come through ends.
+
+        Where barriers hold a replica together, its nodes stay on the release they were to leave, if that is proven.
+        A single host goes on to what it was sent to, unless that is what fails.
+        """
+        stays = self.barriers.patience and self.request.release in (entry.release for entry in seen.proven)
+        return Previous((self.request.release if stays else name,))
+
+    def _arm(self, seen: decide.Seen, previous: Previous) -> None:
+        """See to it that an activation with barriers is finished even after a kill or a reboot. Raises HostError."""
+        if not self.barriers.patience:
+            return
+        asked, served = self.request, seen.captured is not None and seen.captured.active
+        note = Pending(asked.activation, asked.mode, asked.release, previous.names, served=served)
+        pending.arm(self.layout, note, units=self.files.folder, python=sys.executable, program=self.program)
 
     def _manifest(self) -> dict[str, Any]:
         """Return the asked release's manifest, with the gate that was asked for, which may be newer than it.
@@ -273,9 +244,3 @@ class Transaction:
         except UnusableError:
             return {}
         return {**manifest, "gate": {**(manifest.get("gate") or {}), **self.request.gate}}
-
-
-def _back_there(destination: Destination) -> str:
-    if destination.running:
-        return f"{destination.name} runs again and answered"
-    return f"{destination.name} is in place again, stopped as it was before"

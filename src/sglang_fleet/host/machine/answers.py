@@ -1,18 +1,36 @@
-"""Asking a server whether it serves: /health at every address, then a real completion (principle 7).
+"""Asking a server whether it serves: /health at every address, then the proof that is wanted (principle 7).
 
 Each request is bounded; a question that hangs all the same is given up by whoever asked it (gate.py).
 """
 
 from __future__ import annotations
 
-import contextlib
-import http.client
-import json
 import queue
-import socket
 import threading
-from dataclasses import dataclass
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import Any, Callable, Mapping, Protocol
+
+from .addresses import local_address
+from .client import OK, UNAVAILABLE, Client, NoAnswerError, short
+
+__all__ = [
+    "ANSWERED",
+    "COMPLETION_TIMEOUT",
+    "HEALTHY",
+    "LOADING",
+    "REFUTED",
+    "SILENT",
+    "STARTING",
+    "WRONG",
+    "Answer",
+    "Asker",
+    "Proof",
+    "Question",
+    "ThreadAsker",
+    "ask",
+    "local_address",
+]
 
 HEALTH_TIMEOUT = 25.0
 """Seconds for one /health. It generates a token, takes a second at least, and gives up itself after 20 s
@@ -21,22 +39,56 @@ HEALTH_TIMEOUT = 25.0
 COMPLETION_TIMEOUT = 60.0
 """Seconds for one completion; the first one of a server may compile kernels."""
 
-_OK = 200
-_UNAVAILABLE = 503
-_ASKS_FOR_A_KEY = (401, 403)
-_LARGEST_BODY = 1 << 20
-_SHOWN = 120
-_TEXT = "The capital of France is"
-_TOKENS = 4
-
-STARTING, LOADING, SILENT, WRONG, HEALTHY, ANSWERED = (
+STARTING, LOADING, SILENT, WRONG, REFUTED, HEALTHY, ANSWERED = (
     "starting",
     "loading",
     "silent",
     "wrong",
+    "refuted",
     "healthy",
     "answered",
 )
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back: one of the kinds above, and the words for it.
+
+    Attributes:
+        served: whether /health was well, whatever came after it.
+        found: what a proof learned that outlasts it, to be recorded when the release is proven.
+    """
+
+    kind: str
+    text: str
+    served: bool = False
+    found: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def good(self) -> bool:
+        """Whether everything that was asked was answered."""
+        return self.kind in (HEALTHY, ANSWERED)
+
+    @property
+    def healthy(self) -> bool:
+        """Whether the server said that it serves, even if more was asked and went wrong."""
+        return self.served or self.good
+
+    @property
+    def final(self) -> bool:
+        """Whether the server served and proved the opposite: asking again gives nothing but the same."""
+        return self.kind == REFUTED
+
+
+@dataclass(frozen=True)
+class Proof(ABC):
+    """One thing a server has to show beside /health. `seconds` bounds all that it asks."""
+
+    seconds: float
+
+    @abstractmethod
+    def __call__(self, question: Question) -> Answer:
+        """Ask and judge. What is no answer is SILENT or WRONG and asked again; REFUTED ends the start."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +96,7 @@ class Question:
     """What to ask, and where.
 
     Attributes:
-        hosts: the addresses that must each be healthy; the last one is asked for the completion.
+        hosts: the addresses that must each be healthy.
         probe: `generate`, `embedding`, or `alive` for /health alone.
         model: the name it is served under, for the interfaces that want one.
         api_key: sent as a bearer token; "" for none.
@@ -52,7 +104,10 @@ class Question:
             as an answer.
         tls: whether it speaks HTTPS; its certificate is for its own clients to check, here only its answers matter.
         tokenized: whether it takes token ids only.
-        completion: whether to ask for a completion at all, and for how many seconds; 0 for /health alone.
+        leader: where rank 0 of this replica answers, when it is another host; it has to be healthy too, and it is the
+            one that proofs are asked of. The own server is then SGLang's small one for ranks above 0.
+        health: whether /health is asked at all, before the proof.
+        proof: what is asked beside /health; None for nothing.
     """
 
     hosts: tuple[str, ...]
@@ -63,144 +118,72 @@ class Question:
     key_unknown: bool = False
     tls: bool = False
     tokenized: bool = False
-    completion: float = COMPLETION_TIMEOUT
+    leader: tuple[str, int] | None = None
+    health: bool = True
+    proof: Proof | None = None
 
     @property
     def patience(self) -> float:
         """Seconds after which even the slowest answer is overdue."""
-        return HEALTH_TIMEOUT * len(self.hosts) + self.completion + 5.0
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What came back: one of the kinds above, and the words for it."""
-
-    kind: str
-    text: str
+        asked = len(self.hosts) + (self.leader is not None) if self.health else 0
+        return HEALTH_TIMEOUT * asked + (self.proof.seconds if self.proof is not None else 0.0) + 5.0
 
     @property
-    def good(self) -> bool:
-        """Whether everything that was asked was answered."""
-        return self.kind in (HEALTHY, ANSWERED)
+    def clients(self) -> tuple[Client, ...]:
+        """Whom a proof asks: rank 0 of the replica, else the server at each of its addresses."""
+        if self.leader is not None:
+            return (self._leader(self.leader),)
+        return tuple(Client(host, self.port, self.api_key, self.tls) for host in self.hosts)
 
+    @property
+    def healthy(self) -> tuple[Client, ...]:
+        """Who has to be healthy. SGLang's small server of ranks above 0 never speaks HTTPS."""
+        if self.leader is None:
+            return self.clients
+        own = tuple(Client(host, self.port, self.api_key) for host in self.hosts)
+        return (*own, self._leader(self.leader))
 
-def local_address(host: str) -> str:
-    """Return the address at which a server bound to `host` is reached from its own machine.
-
-    A server on `::` need not take IPv4: asyncio, so uvicorn, sets IPV6_V6ONLY.
-    """
-    bare = host.strip("[]")
-    return {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(bare, bare)  # noqa: S104 - read, not bound
+    def _leader(self, leader: tuple[str, int]) -> Client:
+        return Client(leader[0], leader[1], self.api_key, self.tls)
 
 
 def ask(question: Question) -> Answer:
     """Ask now and wait for the answer."""
-    answer = Answer(WRONG, "there is no address to ask")
-    for host in question.hosts:
-        answer = _health(question, host)
-        if not answer.good:
-            return answer
-    if question.completion <= 0 or question.probe == "alive":
+    answer = Answer(HEALTHY, "healthy")
+    if question.health:
+        answer = _healthy(question)
+    if not answer.good or question.proof is None or question.probe == "alive":
         return answer
-    return _completion(question, question.hosts[-1])
+    return replace(question.proof(question), served=True)
 
 
-def _health(question: Question, host: str) -> Answer:
-    at = _at(question, host)
+def _healthy(question: Question) -> Answer:
+    """Ask /health everywhere; the first that is not well is the answer."""
+    answer = Answer(WRONG, "there is no address to ask")
+    asked = question.healthy
+    for index, client in enumerate(asked):
+        at = f" at {client.host}" if len(asked) > 1 else ""
+        answer = _health(client, at)
+        if not answer.good:
+            # With a leader, the own small server says nothing about the replica.
+            return replace(answer, served=index > 0 and question.leader is None)
+    return answer
+
+
+def _health(client: Client, at: str) -> Answer:
     try:
-        status, _ = _request(host, question, "/health", timeout=HEALTH_TIMEOUT)
-    except ConnectionRefusedError:
-        return Answer(STARTING, f"connection refused{at}, starting")
-    except (TimeoutError, socket.timeout):  # two types before Python 3.10
-        return Answer(SILENT, f"/health{at} did not answer within {HEALTH_TIMEOUT:.0f} s")
-    except (OSError, http.client.HTTPException) as error:
-        return Answer(SILENT, f"/health{at}: {_short(error)}")
-    if status == _OK:
+        status = client.get("/health", timeout=HEALTH_TIMEOUT).status
+    except NoAnswerError as error:
+        if error.refused:
+            return Answer(STARTING, f"connection refused{at}, starting")
+        if error.late:
+            return Answer(SILENT, f"/health{at} did not answer within {HEALTH_TIMEOUT:.0f} s")
+        return Answer(SILENT, f"/health{at}: {error}")
+    if status == OK:
         return Answer(HEALTHY, f"200{at}, healthy")
-    if status == _UNAVAILABLE:
+    if status == UNAVAILABLE:
         return Answer(LOADING, f"503{at}, loading")
     return Answer(WRONG, f"/health{at} answers {status}")
-
-
-def _completion(question: Question, host: str) -> Answer:
-    body: dict[str, Any]
-    if question.probe == "embedding":
-        path, body = "/v1/embeddings", {"model": question.model, "input": _TEXT}
-    else:
-        path = "/generate"
-        prompt = {"input_ids": [0]} if question.tokenized else {"text": _TEXT}
-        body = {**prompt, "sampling_params": {"max_new_tokens": _TOKENS, "temperature": 0}}
-    try:
-        status, data = _request(host, question, path, timeout=question.completion, body=body)
-    except (TimeoutError, socket.timeout):  # two types before Python 3.10
-        return Answer(SILENT, f"200, but a completion did not come back within {question.completion:.0f} s")
-    except (OSError, http.client.HTTPException) as error:
-        return Answer(SILENT, f"200, but a completion failed: {_short(error)}")
-    if status in _ASKS_FOR_A_KEY and question.key_unknown:
-        return Answer(ANSWERED, f"200; {path} asks for an API key")
-    if status != _OK:
-        return Answer(WRONG, f"200, but {path} answers {status}: {_short(data.decode('utf-8', 'replace'))}")
-    try:
-        says = (
-            judge_embedding(json.loads(data)) if question.probe == "embedding" else judge_completion(json.loads(data))
-        )
-    except ValueError:
-        says = "something that is not JSON"
-    return Answer(WRONG, f"200, but {path} answers {says}") if says else Answer(ANSWERED, "answered a completion")
-
-
-def judge_completion(answer: Any) -> str:  # noqa: ANN401 - any JSON
-    """Return what is wrong with the answer of /generate; "" when it holds at least one token."""
-    entry = answer[0] if isinstance(answer, list) and answer else answer
-    if not isinstance(entry, dict):
-        return "no completion"
-    details = entry.get("meta_info")
-    tokens = details.get("completion_tokens") if isinstance(details, dict) else None
-    if isinstance(tokens, int):
-        return "" if tokens >= 1 else "a completion without a token"
-    return "" if entry.get("text") else "an empty completion"
-
-
-def judge_embedding(answer: Any) -> str:  # noqa: ANN401 - any JSON
-    """Return what is wrong with the answer of /v1/embeddings; "" when it holds a vector."""
-    try:
-        vector = answer["data"][0]["embedding"]
-    except (KeyError, IndexError, TypeError):
-        return "no embedding"
-    return "" if isinstance(vector, list) and vector else "an empty embedding"
-
-
-def _request(
-    host: str, question: Question, path: str, *, timeout: float, body: dict[str, Any] | None = None
-) -> tuple[int, bytes]:
-    """Return status and body of one request. Raises OSError, HTTPException."""
-    headers = {"Content-Type": "application/json"} if body is not None else {}
-    if question.api_key:
-        headers["Authorization"] = f"Bearer {question.api_key}"
-    connection = _connection(host, question, timeout=timeout)
-    with contextlib.closing(connection):
-        data = json.dumps(body) if body is not None else None
-        connection.request("POST" if body is not None else "GET", path, body=data, headers=headers)
-        response = connection.getresponse()
-        return response.status, response.read(_LARGEST_BODY)
-
-
-def _connection(host: str, question: Question, *, timeout: float) -> http.client.HTTPConnection:
-    if not question.tls:
-        return http.client.HTTPConnection(host, question.port, timeout=timeout)
-    import ssl  # noqa: PLC0415 - few servers need it
-
-    context = ssl._create_unverified_context()  # noqa: S323, SLF001 - the address is this host's own
-    return http.client.HTTPSConnection(host, question.port, timeout=timeout, context=context)
-
-
-def _at(question: Question, host: str) -> str:
-    return f" at {host}" if len(question.hosts) > 1 else ""
-
-
-def _short(what: object) -> str:
-    text = " ".join(str(what).split()) or type(what).__name__
-    return text[:_SHOWN]
 
 
 class Asker(Protocol):
@@ -216,7 +199,8 @@ class Asker(Protocol):
 class ThreadAsker:
     """Asks from a thread of its own, so that a server that hangs never hides that its process has died."""
 
-    def __init__(self) -> None:
+    def __init__(self, asking: Callable[[Question], Answer] = ask) -> None:
+        self._asking = asking
         self._answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
 
     def ask(self, question: Question) -> None:
@@ -226,9 +210,9 @@ class ThreadAsker:
 
         def work() -> None:
             try:
-                answers.put(ask(question))
+                answers.put(self._asking(question))
             except Exception as error:  # noqa: BLE001 - a thread's exception would be lost: any is an answer
-                answers.put(Answer(WRONG, f"asking failed: {_short(error)}"))
+                answers.put(Answer(WRONG, f"asking failed: {short(error)}"))
 
         threading.Thread(target=work, daemon=True).start()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Protocol
 
 
@@ -15,6 +16,15 @@ class Clock(Protocol):
 
     def utc(self) -> str:
         """Return the time of day as in 2026-11-29T16:15:00Z."""
+
+    def wall(self) -> float:
+        """Return the time of day in seconds of the epoch: it goes on through a reboot, and may be set."""
+
+    def since_boot(self) -> float:
+        """Return the seconds of CLOCK_BOOTTIME: nobody sets them, and they count a suspended host's time too."""
+
+    def boot(self) -> str:
+        """Return the id of this boot of the host."""
 
     def sleep(self, seconds: float) -> None:
         """Let time pass."""
@@ -31,11 +41,27 @@ class RealClock:
         """Return the time of day."""
         return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
+    def wall(self) -> float:
+        """Return the time of day in seconds of the epoch."""
+        return time.time()
+
+    def since_boot(self) -> float:
+        """Return the seconds of CLOCK_BOOTTIME."""
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+    def boot(self) -> str:
+        """Return the id of this boot; "" where the kernel does not say."""
+        try:
+            return _BOOT_ID.read_text(encoding="ascii").strip()
+        except OSError:
+            return ""
+
     def sleep(self, seconds: float) -> None:
         """Let time pass."""
         time.sleep(seconds)
 
 
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _MINUTE = 60
 _SHORT = 120
 _TENTHS_BELOW = 10

@@ -19,12 +19,15 @@ class Serves:
     Attributes:
         port: None when it stands elsewhere: in a variable, in a file, or in a script that the unit starts.
         keys: all the values to mask.
+        node_rank: which node of a server on several hosts it is; above 0 it has SGLang's small server, which knows
+            /health alone.
     """
 
     host: str
     port: int | None
     api_key: str
     keys: tuple[str, ...]
+    node_rank: int = 0
 
 
 def exec_start(*texts: str) -> list[str]:
@@ -55,6 +58,7 @@ def serves(words: list[str]) -> Serves:
         port=int(port) if port.isdigit() else None if _hides_port(words, port) else DEFAULT_PORT,
         api_key=_value(words, "--api-key"),
         keys=keys,
+        node_rank=int(rank) if (rank := _value(words, "--node-rank")).isdigit() else 0,
     )
 
 

@@ -70,6 +70,35 @@ def test_f44_a_unit_that_is_there_already_is_a_refusal_that_names_the_holder(
     assert "activate of release r1 by anna@c since 2026-11-29T16:15:00Z" in result["reason"]
 
 
+def test_one_with_barriers_is_started_again_by_systemd(
+    request_: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands = systemd_run(monkeypatch, status=0, stderr="")
+    activate.run({**request_, "barriers": {"passed": 600}}, say=print)
+    activate.run({**request_, "activation": "a2"}, say=print)
+    again = "--property=Restart=on-failure"
+    assert [again in command for command in commands] == [True, False]
+
+
+def test_a_run_that_has_no_lock_starts_nothing(request_: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = systemd_run(monkeypatch, status=0, stderr="")
+    with pytest.raises(HostError, match="no lock of this host"):
+        activate.run({**request_, "run": "run1"}, say=print)
+    assert commands == []
+    assert not (Layout.of(request_).activation("a1") / "request.json").exists()
+
+
+def test_a_unit_that_is_about_to_go_is_waited_for(request_: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    tries = [
+        subprocess.CompletedProcess([], 1, "", "Unit x already exists."),
+        subprocess.CompletedProcess([], 0, "", ""),
+    ]
+    monkeypatch.setattr(activate, "run_program", lambda *_arguments, **_more: tries.pop(0))
+    monkeypatch.setattr(follow, "run", lambda *_arguments, **_more: 0)
+    assert activate.run(request_, say=print) == 0
+    assert tries == []
+
+
 def test_f44_a_lock_that_is_held_is_the_same_refusal(request_: dict[str, Any]) -> None:
     with hold(Layout.of(request_).lock, ANNA):
         assert activate_run.run(request_, say=print) == 0

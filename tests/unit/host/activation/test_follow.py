@@ -89,7 +89,7 @@ def test_the_result_is_printed_as_it_is(tmp_path: Path) -> None:
     result.run(request(tmp_path), say=said.append)
     (place / "result.json").write_text('{"outcome": "proven"}')
     result.run(request(tmp_path), say=said.append)
-    assert [json.loads(line) for line in said] == [{"outcome": None}, {"outcome": "proven"}]
+    assert [json.loads(line) for line in said] == [{"outcome": None, "at": ""}, {"outcome": "proven"}]
     (place / "result.json").write_text("{")
     with pytest.raises(HostError, match="cannot be read"):
         result.run(request(tmp_path), say=said.append)

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from sglang_fleet.host.activation.outcome import Request
+from sglang_fleet.host.activation.outcome import Request, Result
 from sglang_fleet.host.errors import HostError
 
 ASKED: dict[str, Any] = {"activation": "a1", "service": "k26", "release": "r1", "unit_name": "sglang-k26.service"}
@@ -18,7 +18,46 @@ def test_a_request_may_bring_the_gate() -> None:
     assert Request.of({**ASKED, "gate": None}).gate == {}
 
 
-@pytest.mark.parametrize("changes", [{"gate": 5}, {"gate": {"soak": "long"}}, {"mode": "undo"}])
+def test_a_request_may_bring_barriers_and_say_what_it_belongs_to() -> None:
+    more = {
+        "barriers": {"passed": 600},
+        "restart": True,
+        "to": "r0",
+        "run": "x1",
+        "commit": "abc",
+        "replica": {"id": "y"},
+    }
+    request = Request.of({**ASKED, **more})
+    assert {name: getattr(request, name) for name in more} == more
+    assert Result.of(request, started_at="t").as_json()["replica"] == {"id": "y"}
+    plain = Request.of({**ASKED, **dict.fromkeys(more)})
+    assert (plain.barriers, plain.restart, plain.to, plain.run, plain.commit, plain.replica) == (
+        {},
+        False,
+        "",
+        "",
+        "",
+        None,
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"gate": 5},
+        {"gate": {"soak": "long"}},
+        {"mode": "undo"},
+        {"barriers": 5},
+        {"barriers": ["passed"]},
+        {"barriers": {"gate": 5}},
+        {"barriers": {"passed": "long"}},
+        {"barriers": {"passed": -1}},
+        {"barriers": {"passed": float("inf")}},
+        {"barriers": {"passed": float("nan")}},
+        {"to": "../x"},
+        {"run": "a/b"},
+    ],
+)
 def test_what_makes_no_sense_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(HostError):
         Request.of({**ASKED, **changes})

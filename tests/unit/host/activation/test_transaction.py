@@ -361,7 +361,7 @@ def test_what_cannot_be_recorded_is_not_called_proven(host: FakeHost, monkeypatc
         raise HostError("no space left")
 
     host.release("r1")
-    monkeypatch.setattr("sglang_fleet.host.activation.transaction.add_proven", full)
+    monkeypatch.setattr("sglang_fleet.host.activation.ending.add_proven", full)
     result = host.transaction("r1").run()
     assert (result.outcome, result.running_release) == ("failed", "r1")
     assert "could not be recorded: no space left" in result.reason
@@ -381,7 +381,7 @@ def test_f25_a_full_disk_does_not_keep_a_failed_release_from_going_back(
 
     def restart_on_a_full_disk(**more: Any) -> object:
         monkeypatch.setattr("sglang_fleet.host.activation.events.Events._append", full)
-        monkeypatch.setattr("sglang_fleet.host.activation.transaction.add_proven", full)
+        monkeypatch.setattr("sglang_fleet.host.activation.ending.add_proven", full)
         return restart(**more)
 
     monkeypatch.setattr(transaction.switch, "restart", restart_on_a_full_disk)

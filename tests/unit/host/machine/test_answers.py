@@ -1,159 +1,118 @@
-import json
-import threading
 import time
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
 from sglang_fleet.host.machine import answers
-from sglang_fleet.host.machine.answers import Question, ThreadAsker, ask, local_address
+from sglang_fleet.host.machine.answers import (
+    ANSWERED,
+    REFUTED,
+    SILENT,
+    WRONG,
+    Answer,
+    Proof,
+    Question,
+    ThreadAsker,
+    ask,
+)
+from tests.unit.host.talking import Talking
 
 
-class Handler(BaseHTTPRequestHandler):
-    replies: ClassVar[dict[str, tuple[int, Any]]] = {}
-    seen: ClassVar[list[tuple[str, str, Any]]] = []
-    held: ClassVar[threading.Event] = threading.Event()
+@dataclass(frozen=True)
+class Says(Proof):
+    answer: Answer
 
-    def reply(self) -> None:
-        length = int(self.headers.get("Content-Length") or 0)
-        body = json.loads(self.rfile.read(length)) if length else None
-        self.seen.append((self.path, self.headers.get("Authorization", ""), body))
-        status, content = self.replies[self.path]
-        if content == "hang":
-            self.held.wait(10)
-        data = content if isinstance(content, bytes) else json.dumps(content).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    do_GET = do_POST = reply  # noqa: N815 - http.server's names
-
-    def log_message(self, *_arguments: object) -> None:
-        pass
+    def __call__(self, _question: Question) -> Answer:
+        return self.answer
 
 
-@pytest.fixture
-def port() -> Iterator[int]:
-    Handler.replies = {
-        "/health": (200, {}),
-        "/generate": (200, {"text": " Paris", "meta_info": {"completion_tokens": 4}}),
-    }
-    Handler.seen.clear()
-    Handler.held.clear()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield server.server_address[1]
-    Handler.held.set()
-    server.shutdown()
-    thread.join()
-    server.server_close()
+def question(server: Talking, **more: Any) -> Question:
+    return Question(hosts=("127.0.0.1",), port=server.port, **more)
 
 
-def question(port: int, **more: Any) -> Question:
-    return Question(hosts=("127.0.0.1",), port=port, **more)
+def test_health_comes_before_the_proof(talking: Talking) -> None:
+    proof = Says(1.0, Answer(ANSWERED, "fine"))
+    answer = ask(question(talking, api_key="hush", proof=proof))
+    assert (answer.kind, answer.text, answer.good) == (ANSWERED, "fine", True)
+    assert [(path, key) for path, key, _ in talking.seen] == [("/health", "Bearer hush")]
+    assert ask(question(talking, proof=proof, health=False)).good
+    assert talking.paths == ["/health"]
 
 
-def test_a_completion_with_tokens_is_an_answer(port: int) -> None:
-    answer = ask(question(port, api_key="hush"))
-    assert (answer.kind, answer.good) == ("answered", True)
-    assert [path for path, _, _ in Handler.seen] == ["/health", "/generate"]
-    assert {key for _, key, _ in Handler.seen} == {"Bearer hush"}
-    body = Handler.seen[1][2]
-    assert body["sampling_params"] == {"max_new_tokens": 4, "temperature": 0}
-
-
-def test_an_embedding_is_asked_by_the_served_name(port: int) -> None:
-    Handler.replies["/v1/embeddings"] = (200, {"data": [{"embedding": [0.1]}]})
-    assert ask(question(port, probe="embedding", model="e5")).good
-    assert Handler.seen[1][2]["model"] == "e5"
-
-
-def test_alive_and_no_completion_stop_at_health(port: int) -> None:
-    assert ask(question(port, probe="alive")).kind == "healthy"
-    assert ask(question(port, completion=0)).kind == "healthy"
-    assert {path for path, _, _ in Handler.seen} == {"/health"}
+def test_without_a_proof_and_for_alive_health_is_all(talking: Talking) -> None:
+    assert ask(question(talking)).kind == "healthy"
+    assert ask(question(talking, probe="alive", proof=Says(1.0, Answer(WRONG, "x")))).kind == "healthy"
 
 
 @pytest.mark.parametrize(
-    ("path", "status", "content", "kind", "says"),
-    [
-        ("/health", 503, {}, "loading", "503, loading"),
-        ("/health", 404, {}, "wrong", "/health answers 404"),
-        (
-            "/generate",
-            200,
-            {"text": "", "meta_info": {"completion_tokens": 0}},
-            "wrong",
-            "a completion without a token",
-        ),
-        ("/generate", 200, {"text": ""}, "wrong", "an empty completion"),
-        ("/generate", 200, [], "wrong", "no completion"),
-        ("/generate", 200, b"<html>", "wrong", "not JSON"),
-        ("/generate", 500, {"error": "boom"}, "wrong", "/generate answers 500"),
-        ("/generate", 401, {}, "wrong", "/generate answers 401"),
-    ],
+    ("status", "kind", "says"), [(503, "loading", "503, loading"), (404, "wrong", "/health answers 404")]
 )
-def test_what_is_no_answer(port: int, path: str, status: int, content: object, kind: str, says: str) -> None:
-    Handler.replies[path] = (status, content)
-    answer = ask(question(port))
-    assert (answer.kind, answer.good) == (kind, False)
-    assert says in answer.text
+def test_what_is_no_health(talking: Talking, status: int, kind: str, says: str) -> None:
+    talking.replies["/health"] = (status, {})
+    answer = ask(question(talking, proof=Says(1.0, Answer(ANSWERED, "never asked"))))
+    assert (answer.kind, answer.text, answer.healthy) == (kind, says, False)
 
 
-def test_a_key_that_nobody_knows_is_enough_of_an_answer_for_a_unit_by_hand(port: int) -> None:
-    Handler.replies["/generate"] = (401, {})
-    assert ask(question(port, key_unknown=True)).good
+def test_a_proof_that_fails_is_of_a_server_that_serves(talking: Talking) -> None:
+    wrong = ask(question(talking, proof=Says(1.0, Answer(SILENT, "slow"))))
+    assert (wrong.good, wrong.healthy, wrong.final) == (False, True, False)
+    assert ask(question(talking, proof=Says(1.0, Answer(REFUTED, "no")))).final
 
 
-def test_a_completion_that_hangs_is_given_up(port: int) -> None:
-    Handler.replies["/generate"] = (200, "hang")
-    answer = ask(question(port, completion=0.2))
-    assert answer.kind == "silent"
-    assert "did not come back" in answer.text
-
-
-def test_every_address_must_answer(port: int) -> None:
-    both = Question(hosts=("127.0.0.1", "127.0.0.2"), port=port)
+def test_every_address_must_answer(talking: Talking) -> None:
+    both = Question(hosts=("127.0.0.1", "127.0.0.2"), port=talking.port)
     answer = ask(both)
     assert (answer.kind, answer.text) == ("starting", "connection refused at 127.0.0.2, starting")
+    assert answer.healthy
 
 
-def test_the_asker_never_waits(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    Handler.replies["/health"] = (200, "hang")
+def test_f43_above_rank_0_the_own_small_server_says_nothing_without_rank_0(talking: Talking) -> None:
+    proof = Says(1.0, Answer(ANSWERED, "fine"))
+    gone = question(talking, leader=("127.0.0.2", talking.port), proof=proof, tls=True)
+    answer = ask(gone)
+    assert (answer.kind, answer.healthy) == ("starting", False)
+    assert [(client.host, client.tls) for client in gone.healthy] == [("127.0.0.1", False), ("127.0.0.2", True)]
+    with Talking() as leader:
+        assert ask(question(talking, leader=("127.0.0.1", leader.port), proof=proof)).good
+        assert leader.paths == ["/health"]
+        leader.replies["/health"] = (503, {})
+        assert ask(question(talking, leader=("127.0.0.1", leader.port), proof=proof)).kind == "loading"
+
+
+def test_the_patience_covers_all_that_is_asked() -> None:
+    proof = Says(60.0, Answer(ANSWERED, ""))
+    health = answers.HEALTH_TIMEOUT
+    assert Question(("a", "b"), 1, proof=proof).patience == 2 * health + 65
+    assert Question(("a",), 1, leader=("c", 1)).patience == 2 * health + 5
+    assert Question(("a",), 1, proof=proof, health=False).patience == 65
+
+
+def test_the_asker_never_waits(talking: Talking, monkeypatch: pytest.MonkeyPatch) -> None:
+    talking.replies["/health"] = (200, "hang")
     monkeypatch.setattr(answers, "HEALTH_TIMEOUT", 5.0)
     asker = ThreadAsker()
-    asker.ask(question(port))
+    asker.ask(question(talking))
     assert asker.answer() is None
-    Handler.replies["/health"] = (200, {})
-    asker.ask(question(port))
-    until = time.monotonic() + 5
-    while (answer := asker.answer()) is None and time.monotonic() < until:
-        time.sleep(0.01)
-    assert answer
+    talking.replies["/health"] = (200, {})
+    asker.ask(question(talking))
+    answer = first(asker)
     assert answer.good
     assert asker.answer() is None
 
 
-@pytest.mark.parametrize(
-    ("host", "address"),
-    [("0.0.0.0", "127.0.0.1"), ("", "127.0.0.1"), ("::", "::1"), ("[::]", "::1"), ("10.1.2.3", "10.1.2.3")],  # noqa: S104 - read
-)
-def test_the_local_address(host: str, address: str) -> None:
-    assert local_address(host) == address
+def test_a_proof_that_breaks_is_an_answer_too(talking: Talking) -> None:
+    def broken(_: Question) -> Answer:
+        raise RuntimeError("oops")
+
+    asker = ThreadAsker(broken)
+    asker.ask(question(talking))
+    assert first(asker).text == "asking failed: oops"
 
 
-@pytest.mark.parametrize(
-    ("answer", "says"),
-    [
-        ({"data": [{"embedding": [1.0]}]}, ""),
-        ({"data": [{"embedding": []}]}, "an empty embedding"),
-        ({"data": []}, "no embedding"),
-        (None, "no embedding"),
-    ],
-)
-def test_embeddings_are_judged(answer: object, says: str) -> None:
-    assert answers.judge_embedding(answer) == says
+def first(asker: ThreadAsker) -> Answer:
+    until = time.monotonic() + 5
+    while (answer := asker.answer()) is None:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    return answer

@@ -1,0 +1,80 @@
+"""One start of a unit: which one is watched, with what, and how it failed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Callable
+
+from ..machine.units import Status, how_it_ended
+
+if TYPE_CHECKING:
+    from ..machine.answers import Asker
+    from ..machine.clock import Clock
+    from ..machine.units import Manager
+    from .events import Events
+
+RESTARTED = "ended, and systemd started it again"
+
+
+class StartError(Exception):
+    """A start did not become a healthy server.
+
+    Attributes:
+        invocation: systemd's id of the start that failed, whose journal says more; "" when there was none.
+        served: whether it had answered before, so that requests may be in flight.
+        died: whether its process ended, so that its last words say why.
+    """
+
+    def __init__(self, reason: str, *, invocation: str = "", served: bool = False, died: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.invocation = invocation
+        self.served = served
+        self.died = died
+
+
+@dataclass(frozen=True)
+class Watched:
+    """The one start of the unit that the gate is about.
+
+    Attributes:
+        started: when its main process began, in seconds of CLOCK_MONOTONIC.
+        adopted: whether it ran before this activation, which only checks and records it.
+    """
+
+    unit: str
+    invocation: str
+    restarts: int
+    main_pid: int
+    started: float
+    adopted: bool = False
+
+    @classmethod
+    def of(cls, unit: str, status: Status, *, adopted: bool = False) -> Watched:
+        """Return the start that a status shows."""
+        return cls(unit, status.invocation, status.restarts, status.main_pid, status.started, adopted)
+
+
+@dataclass
+class Surroundings:
+    """What the gate needs from the host. `answerer` says what is wrong with who answers on a port, "" if it is ours."""
+
+    manager: Manager
+    clock: Clock
+    asker: Asker
+    events: Events
+    answerer: Callable[[int, str], str]
+
+
+def death(watched: Watched, status: Status) -> str:
+    """Return how the watched start ended, "" while its main process lives.
+
+    Not only "is it active": a unit that restarted by itself is active again, in another invocation (F18).
+    """
+    if status.invocation == watched.invocation and status.main_pid == watched.main_pid and status.running:
+        return ""
+    if status.restarts > watched.restarts and status.invocation != watched.invocation and status.main_pid:
+        return RESTARTED
+    if status.main_pid == watched.main_pid and status.main_pid:
+        return f"is being stopped ({status.sub})"
+    return how_it_ended(status)

@@ -1,0 +1,90 @@
+"""Watching one start: its process through systemd, and one question to it at a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Callable, NoReturn
+
+from ..machine.answers import SILENT, WRONG, Answer
+from ..machine.clock import span
+from .start import StartError, death
+
+if TYPE_CHECKING:
+    from ..machine.answers import Proof
+    from ..machine.units import Status
+    from .gate_spec import GateSpec
+    from .start import Surroundings, Watched
+
+LONGEST_LOOK = 1.0
+"""Seconds at most between two looks at the process."""
+
+
+class Watch:
+    """The looks at one start, and the question that is out.
+
+    Attributes:
+        asked: the proof that the last question asked for; None for /health alone.
+        served: whether it has answered, so that requests of others may be in flight.
+    """
+
+    def __init__(self, around: Surroundings, watched: Watched, spec: GateSpec, stop: Callable[[], str]) -> None:
+        self.around = around
+        self.watched = watched
+        self.spec = spec
+        self.asked: Proof | None = None
+        self.served = False
+        self._stop = stop
+        self._asked_at: float | None = None
+        self._patience = 0.0
+
+    @property
+    def busy(self) -> bool:
+        """Whether a question is out."""
+        return self._asked_at is not None
+
+    def alive(self) -> Status:
+        """Return the unit's status; StartError when the watched process is gone, or is to be given up."""
+        status = self.around.manager.show(self.watched.unit)
+        how = death(self.watched, status)
+        if how:
+            self.fail(how, died=True)
+        why = self._stop()
+        if why:
+            self.fail(why)
+        return status
+
+    def ask(self, proof: Proof | None, *, health: bool = True, within: float | None = None) -> None:
+        """Begin to ask; a proof may take what is left of the time, and a second of it at least."""
+        if proof is not None and within is not None and within < proof.seconds:
+            proof = replace(proof, seconds=max(within, 1.0))
+        question = replace(self.spec.question, proof=proof, health=health)
+        self._asked_at = self.around.clock.monotonic()
+        self._patience = question.patience
+        self.asked = proof
+        self.around.asker.ask(question)
+
+    def collect(self, status: Status) -> Answer | None:
+        """Return the answer when there is one, or when it is overdue; a stranger's answer is not ours."""
+        if self._asked_at is None:
+            return None
+        answer = self.around.asker.answer()
+        if answer is None:
+            overdue = self.around.clock.monotonic() - self._asked_at
+            if overdue < self._patience:
+                return None
+            answer = Answer(SILENT, f"no answer within {span(overdue)}")
+        self._asked_at = None
+        # While our process lives nobody can take its port: once more at each proof is enough.
+        if answer.good and self.asked is not None:
+            stranger = self.around.answerer(self.spec.question.port, status.control_group)
+            if stranger:
+                return Answer(WRONG, stranger)
+        return answer
+
+    def pause(self) -> None:
+        """Let time pass until the next look."""
+        self.around.clock.sleep(min(self.spec.interval, LONGEST_LOOK))
+
+    def fail(self, reason: str, *, died: bool = False) -> NoReturn:
+        """Give the start up."""
+        raise StartError(reason, invocation=self.watched.invocation, served=self.served, died=died)
