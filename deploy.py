@@ -6,9 +6,12 @@ pyinfra inventory/prod.py deploy.py                  roll it out, wave by wave
 
 from pyinfra import host
 
-from roles import cuda, model, preflight, service, sglang, waves
+from roles import cuda, locks, model, preflight, service, sglang, waves
 
 fleet = preflight.look()
+
+if fleet.busy:
+    locks.take(fleet=fleet, what="a rollout")
 
 for wave in host.loop(fleet.waves):
     if fleet.works_in(host.name, wave):
@@ -21,4 +24,5 @@ for wave in host.loop(fleet.waves):
 
 if fleet.busy:
     service.settle(fleet=fleet)
+    service.prune(fleet=fleet)
     waves.verdict(fleet=fleet)

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import gevent
+from gevent.lock import RLock
 from paramiko import SSHException, Transport
 from pyinfra.api import Host, QuoteString, State, StringCommand
 from pyinfra.api.arguments import CONNECTOR_ARGUMENT_KEYS, pop_global_arguments
 from pyinfra.connectors.util import CommandOutput
 from pyinfra.context import ctx_config, ctx_host
 
+from sglang_fleet.host.boot import NOT_KEPT
 from sglang_fleet.program import boot_source, kept_probe_source, probe_name, probe_source, program
 from sglang_fleet.render import STATE
 
@@ -34,12 +36,14 @@ class Answer:
         output: its standard output.
         errors: its standard error, as lines.
         lost: why nothing is known of how it ended; empty when it ended.
+        lost_with: the connection that was lost with it, for `Connection.reconnect`.
     """
 
     ok: bool
     output: str = ""
     errors: tuple[str, ...] = ()
     lost: str = ""
+    lost_with: object = None
 
     @property
     def complaint(self) -> str:
@@ -65,11 +69,20 @@ class Answer:
 
 @dataclass(slots=True)
 class Connection:
-    """One host's connection, with the sudo settings that pyinfra resolved for it."""
+    """One host's connection, with the sudo settings that pyinfra resolved for it.
+
+    Several greenlets may use it at the same time: each call is a channel of its own.
+    """
 
     state: State
     host: Host
     arguments: dict[str, Any] = field(default_factory=dict)
+    has_program: bool = True
+    """Whether the host is believed to keep the program; what it answers decides."""
+    is_being_made: bool = False
+    """Whether it was lost, and is made anew right now."""
+    _making: RLock = field(default_factory=RLock)
+    """Held while a new connection is made, so that two that lost the same one do not make two."""
 
     def __post_init__(self) -> None:
         """Resolve `_sudo` and its kind from the command line, the inventory and pyinfra's configuration."""
@@ -88,30 +101,54 @@ class Connection:
         return self._run(StringCommand(*python, QuoteString(probe_source()), asked), seconds=PROBE_SECONDS)
 
     def call(
-        self, command: str, request: Mapping[str, Any], *, stream: bool = False, read_only: bool = False
+        self,
+        command: str,
+        request: Mapping[str, Any],
+        *,
+        stream: bool = False,
+        read_only: bool = False,
+        seconds: int | None = None,
     ) -> Answer:
-        """Run a command of the host program.
+        """Run a command of the host program, which is sent along only to a host that does not keep it.
 
         Args:
             command: its name, see host/__main__.py.
             request: its request; travels on standard input.
             stream: show its progress to the operator as it comes.
             read_only: leave nothing on the host, not even the program.
+            seconds: how long to wait for its end; the command goes on over there.
         """
         packed = program()
         envelope = {
             "state": STATE,
             "digest": packed.digest,
-            "program": base64.b64encode(packed.content).decode(),
+            "program": "",
             "probe": probe_name(),
             "read_only": read_only,
             "request": {"state": STATE, **request},
         }
         boot = StringCommand("python3", "-I", "-c", QuoteString(boot_source()), QuoteString(command))
-        return self._run(boot, stdin=json.dumps(envelope), stream=stream)
+        if self.has_program:
+            answer = self._run(boot, stdin=json.dumps(envelope), stream=stream, seconds=seconds)
+            if answer.ok or NOT_KEPT not in answer.errors:
+                return answer
+        envelope["program"] = base64.b64encode(packed.content).decode()
+        answer = self._run(boot, stdin=json.dumps(envelope), stream=stream, seconds=seconds)
+        self.has_program = not (answer.lost or read_only)
+        return answer
 
-    def reconnect(self) -> bool:
-        """Drop the connection, which may be dead, and make a new one; whether there is one now."""
+    def reconnect(self, answer: Answer) -> bool:
+        """Drop the connection on which this was lost, which may be dead, and make a new one; whether there is one."""
+        with self._making:
+            if self._transport() is not answer.lost_with and self._is_active():
+                return True  # another call lost it too, and has made a new one
+            self.is_being_made = True
+            try:
+                return self._make_new()
+            finally:
+                self.is_being_made = False
+
+    def _make_new(self) -> bool:
         for attempt in range(RECONNECT_ATTEMPTS):
             gevent.sleep(RECONNECT_PAUSE_SECONDS if attempt else 0)
             if transport := self._transport():
@@ -156,7 +193,7 @@ class Connection:
     ) -> Answer:
         if not self.host.connected:
             return Answer(ok=False, lost="the connection broke, and no new one could be made")
-        arguments = dict(self.arguments)
+        arguments, transport = dict(self.arguments), self._transport()
         if stdin is not None:
             arguments["_stdin"] = stdin
         if seconds is not None:
@@ -164,18 +201,24 @@ class Connection:
         try:
             ok, output = self.host.run_shell_command(command, print_output=stream, **arguments)
         except TimeoutError:
-            return Answer(ok=False, lost=f"no answer within {seconds} s")
+            return Answer(ok=False, lost=f"no answer within {seconds} s", lost_with=transport)
         except (OSError, SSHException, EOFError) as error:
             logging.getLogger("pyinfra").debug("lost %s: %r", self.host.name, error)
             if isinstance(error, EOFError) and self._is_active():  # pyinfra wanted to ask for sudo's password
                 return Answer(ok=False, errors=("sudo asks for a password, and there is no terminal to type it on",))
-            return Answer(ok=False, lost=f"the connection broke: {str(error) or type(error).__name__}")
+            why = str(error) or type(error).__name__
+            return Answer(ok=False, lost=f"the connection broke: {why}", lost_with=transport)
         return Answer(
-            ok=bool(ok), output=output.stdout, errors=tuple(output.stderr_lines), lost="" if ok else self._lost(output)
+            ok=bool(ok),
+            output=output.stdout,
+            errors=tuple(output.stderr_lines),
+            lost="" if ok else _why_lost(output, transport),
+            lost_with=transport,
         )
 
-    def _lost(self, output: CommandOutput) -> str:
-        """Why a command that did not succeed may not have ended at all; empty when it did."""
-        if self._transport() is not None and not self._is_active():
-            return "the connection broke"
-        return "" if output.output_lines else "the connection closed without an answer"
+
+def _why_lost(output: CommandOutput, transport: Transport | None) -> str:
+    """Why a command that did not succeed may not have ended at all; empty when it did."""
+    if transport is not None and not transport.is_active():
+        return "the connection broke"
+    return "" if output.output_lines else "the connection closed without an answer"

@@ -1,19 +1,107 @@
-"""Ctrl-C: say what goes on without the controller, and exit as an interrupted program does."""
+"""The end that nobody planned: Ctrl-C, a signal, an error of ours or of pyinfra's.
+
+The hosts are told that nobody holds them any more, and the operator where each of them is. pyinfra disconnects from
+every host whatever ended the run, and that is when this is done.
+"""
 
 import signal
 import sys
+from collections.abc import Mapping
 from types import FrameType
+from typing import Any
 
-from roles.terminal import show
+import gevent
+from gevent.lock import RLock
+from pyinfra.api import Host, State
+from pyinfra.api.state import BaseStateCallback
 
-EXIT_STATUS = 128 + signal.SIGINT
+from roles import locks
+from roles.fleet import Fleet
+from roles.terminal import heading, show
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+FAREWELL_SECONDS = 8
+ASK_SECONDS = 3
 
 
-def tell_interruptions() -> None:
-    """Replace pyinfra's own handler, whose exit status 0 would say that everything went well."""
-    signal.signal(signal.SIGINT, _interrupted)
+def prepare(fleet: Fleet) -> None:
+    """Take the place of pyinfra's own handler, whose exit status 0 would say that everything went well."""
+    for number in SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, lambda number, frame: _interrupted(fleet, number, frame))
+    fleet.state.add_callback_handler(_Farewell(fleet))
 
 
-def _interrupted(_number: int, _frame: FrameType | None) -> None:
-    show(["interrupted: a host that had begun to switch ends that alone; the next run goes on from there"])
-    sys.exit(EXIT_STATUS)
+def _interrupted(fleet: Fleet, number: int, _frame: FrameType | None) -> None:
+    fleet.halted = fleet.halted or f"interrupted ({signal.Signals(number).name})"
+    show([f"interrupted{'' if fleet.locked else ': no host was changed'}"])
+    fleet.hands.kill(block=False)  # they would go on with the next step
+    fleet.state.pool.kill(block=False)
+    sys.exit(128 + number)
+
+
+class _Farewell(BaseStateCallback):
+    """Does, when pyinfra disconnects from the first host, what has to be done on all of them."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        self._lock = RLock()
+
+    def host_disconnect(self, state: State, host: Host) -> None:  # type: ignore[override]  # pyinfra's are static
+        del state
+        connection = self._fleet.connections.get(host.name)
+        if connection is None or connection.is_being_made:  # only lost, and on its way to be made again
+            return
+        with self._lock:
+            if self._fleet.locked:
+                with gevent.Timeout(FAREWELL_SECONDS, exception=False):
+                    _say_where_hosts_are(self._fleet)
+                with gevent.Timeout(FAREWELL_SECONDS, exception=False):
+                    locks.release(self._fleet)
+
+
+def _say_where_hosts_are(fleet: Fleet) -> None:
+    lines: dict[str, str] = {}
+
+    def look(name: str) -> None:
+        lines[name] = _where(fleet, name)
+
+    fleet.on_all(sorted(fleet.locked), look)
+    heading("Where each host is")
+    width = max(map(len, lines))
+    show(f"{name:<{width}}  {lines[name]}" for name in fleet.hosts if name in lines)
+    show(["the locks are freed; the next run goes on from what it finds"])
+
+
+def _where(fleet: Fleet, name: str) -> str:
+    """Where one host is, by its own word where it is in the middle of something."""
+    command, asked = fleet.doing.get(name, ("", {}))
+    if asked.get("activation"):
+        return _of_activation(fleet, name, asked)
+    if name in fleet.rollout.verdicts:
+        return fleet.rollout.verdicts[name].outcome.value
+    if command:
+        return f"not switched: its server was not touched; `{command}` may go on there, and is done again if it must"
+    return "not started"
+
+
+def _of_activation(fleet: Fleet, name: str, asked: Mapping[str, Any]) -> str:
+    who = {key: asked[key] for key in ("activation", "service")}
+    answer = fleet.connections[name].call("result", who, seconds=ASK_SECONDS)
+    try:
+        told = dict(answer.json()) if answer.ok else {}
+    except (ValueError, TypeError):
+        told = {}
+    what = f"{asked['service']} {asked['release']}"
+    if told.get("outcome"):
+        return f"{told['outcome']}: {what}"
+    way = "back from" if asked["mode"] == "return" else "on its way to"
+    if not told:
+        return f"could not be asked; it was {way} {what}, and ends that alone"
+    if told.get("at") == "sealed":
+        return f"{way} {what}, passed, and ends that alone: it stays while its server is healthy"
+    if told.get("at"):  # where it waits for a word, and nobody is left to say it
+        request = {**who, "by": fleet.author, "run": fleet.run, "why": fleet.halted or "the run that began it is over"}
+        fleet.connections[name].call("abort", request, seconds=ASK_SECONDS)
+        return f"{way} {what}, called back: it goes to where it was before, and ends that alone"
+    return f"{way} {what}, and ends that alone: proven, or back"

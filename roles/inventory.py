@@ -29,14 +29,16 @@ class Hosts:
 
     Attributes:
         hosts: the groups of each host, in the inventory's order.
-        groups: every group, also one without hosts.
+        groups: every group with its hosts, in the inventory's order; also one without hosts.
         overrides: pyinfra's `--data`, parsed as pyinfra parses it.
+        data: what the inventory itself says of each host, beside its name.
         notes: what pyinfra warned of while it read.
     """
 
     hosts: Mapping[str, Sequence[str]]
-    groups: Sequence[str]
+    groups: Mapping[str, Sequence[str]]
     overrides: Mapping[str, object]
+    data: Mapping[str, Mapping[str, object]]
     notes: tuple[str, ...] = ()
 
 
@@ -67,7 +69,13 @@ def read_inventory(inventory: str, *, folder: Path, data: Sequence[str] = ()) ->
             raise InventoryUnusable(_where_and_why(error, inventory=name, folder=folder)) from error
     if not len(found):
         raise InventoryUnusable(notes[-1] if notes else f"{inventory} names no host")
-    return Hosts({host.name: host.groups for host in found}, list(found.groups), overrides, tuple(notes))
+    return Hosts(
+        hosts={host.name: host.groups for host in found},
+        groups={group: [host.name for host in hosts] for group, hosts in found.groups.items()},
+        overrides=overrides,
+        data={host.name: found.get_host_data(host.name) for host in found},
+        notes=tuple(notes),
+    )
 
 
 def _pyinfras_own() -> tuple[ModuleType, ModuleType]:

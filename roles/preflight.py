@@ -8,19 +8,18 @@ from gevent.pool import Pool
 from pyinfra.api import State
 from pyinfra.api.exceptions import PyinfraError
 
+from roles import options, planning, saving
 from roles.connection import Connection
 from roles.fleet import Fleet
 from roles.judging import judge_hosts, judge_settings
 from roles.shared import shared_fleet
 from roles.terminal import heading, show
-from roles.wanted import Wanted, probe_request, want
+from roles.wanted import probe_request, want
 from sglang_fleet.addresses import lock_reader
-from sglang_fleet.checks import Judgement, Refusal
-from sglang_fleet.observe import HostState, ProbeUnreadable, Unknown, parse
-from sglang_fleet.plan import make_plan
-from sglang_fleet.problems import Problem, inside, names, render
-from sglang_fleet.report import plan_lines
-from sglang_fleet.rollout import Outcome, Rollout, waves
+from sglang_fleet.checks import Refusal
+from sglang_fleet.observe import HostState, ProbeUnreadable, parse
+from sglang_fleet.problems import Problem, inside, render
+from sglang_fleet.rollout import Outcome
 from sglang_fleet.spec import Loaded, load
 
 SENDING_SECONDS = 0.05  # until the questions are on their way, so that the hosts are busy while we are
@@ -37,15 +36,9 @@ def look() -> Fleet:
 
 def _look_at_all(fleet: Fleet) -> None:
     state = fleet.state
-    if not any((fleet.folder / name).is_dir() for name in ("group_vars", "host_vars")):
-        raise PyinfraError(f"{fleet.folder} has no group_vars/: run in the deployment folder. Nothing was changed.")
-    loaded = load(
-        folder=fleet.folder,
-        hosts={host.name: host.groups for host in state.inventory if host.name in set(fleet.hosts)},
-        overrides=state.inventory.get_override_data(),
-        known_hosts=[host.name for host in state.inventory],
-        known_groups=list(state.inventory.groups),
-    )
+    asked_for = options.current(options.FORWARD)
+    loaded = _load(fleet)
+    fleet.replicas = loaded.replicas
     show(f"note: {inside(path, fleet.folder)} belongs to nobody in this inventory" for path in loaded.strays)
     active = {host.name for host in state.active_hosts}
     asked = [name for name in loaded.deployments if name in active]
@@ -56,9 +49,11 @@ def _look_at_all(fleet: Fleet) -> None:
     errors, hint = judge_settings(loaded, lock=lock)
     seen, judged = judge_hosts(loaded, wanted, dict(answers.get()), lock=lock)
     refusals = {host: judgement.refusals for host, judgement in judged.items() if judgement.refusals}
-    _plan_all(fleet, wanted, seen, refusals)
+    refusals |= planning.make_plans(fleet, wanted, seen, refusals)
+    if not (wanted.problems or errors):
+        refusals |= saving.refuse_changed(fleet, asked_for, seen)
     unreachable = [host for host in fleet.hosts if host not in active]
-    _cut_waves(fleet, wanted, [*fleet.busy, *unreachable, *refusals])
+    planning.cut_waves(fleet, seen, unreachable=unreachable, refused=list(refusals), options=asked_for)
     for host in active & {host for host, releases in wanted.releases.items() if not releases}:
         fleet.end(host, Outcome.UNCHANGED)  # the settings give it no service
     for host in set(fleet.plans) - set(fleet.busy):
@@ -67,12 +62,31 @@ def _look_at_all(fleet: Fleet) -> None:
         fleet.end(host, Outcome.UNREACHABLE, reason="no connection could be made")
     for host, reasons in refusals.items():
         fleet.end(host, Outcome.REFUSED, reason="; ".join(reason.what for reason in reasons))
-    _show_plan(fleet, judged, unreachable, seen)
+    advice = {host: judgement.advice for host, judgement in judged.items()}
+    planning.show_plan(fleet, seen, refusals=refusals, unreachable=unreachable, advice=advice)
     show([hint] if hint else [])
     _fail(state, [*unreachable, *refusals])
     if wanted.problems or errors:
         _show_problems([*wanted.problems, *errors])
         raise PyinfraError("The settings have errors, listed above. Nothing was changed.")
+    planning.check_pause(fleet, asked_for)
+    saving.keep(fleet, asked_for, seen, refusals=refusals, unreachable=unreachable)
+
+
+def _load(fleet: Fleet) -> Loaded:
+    if not any((fleet.folder / name).is_dir() for name in ("group_vars", "host_vars")):
+        raise PyinfraError(f"{fleet.folder} has no group_vars/: run in the deployment folder. Nothing was changed.")
+    inventory = fleet.state.inventory
+    return load(
+        folder=fleet.folder,
+        hosts={host.name: host.groups for host in inventory if host.name in set(fleet.hosts)},
+        overrides=inventory.get_override_data(),
+        also_known=options.ALSO_KNOWN,
+        known_hosts=[host.name for host in inventory],
+        known_groups=list(inventory.groups),
+        groups={name: [host.name for host in hosts] for name, hosts in inventory.groups.items()},
+        inventory_data={host.name: inventory.get_host_data(host.name) for host in inventory},
+    )
 
 
 def _ask(fleet: Fleet, loaded: Loaded, asked: Sequence[str]) -> Greenlet:
@@ -95,67 +109,6 @@ def _probe(connection: Connection, request: Mapping[str, Any]) -> HostState | Re
         return parse(answer.output)
     except ProbeUnreadable as error:
         return Refusal(f"the probe's answer cannot be read: {error}", "run again; if it stays so, report it")
-
-
-def _plan_all(
-    fleet: Fleet, wanted: Wanted, seen: Mapping[str, HostState], refusals: Mapping[str, Sequence[Refusal]]
-) -> None:
-    fleet.deployments, fleet.releases = wanted.deployments, wanted.releases
-    fleet.secret_values = wanted.secret_values
-    for host, state in seen.items():
-        releases = wanted.releases[host]
-        if releases and host not in refusals:
-            fleet.plans[host] = make_plan(host=host, releases=releases, state=state, secrets=wanted.secret_values)
-
-
-def _cut_waves(fleet: Fleet, wanted: Wanted, concerned: Sequence[str]) -> None:
-    """Cut waves of the hosts that change, or would have to: one that has nothing to do is nobody's canary."""
-    settings = next((wanted.deployments[host].rollout for host in fleet.hosts if host in wanted.deployments), None)
-    if settings is not None:
-        hosts = [host for host in fleet.hosts if host in concerned]
-        fleet.rollout = Rollout(
-            waves=waves(hosts, settings.targets(len(hosts))),
-            budget=settings.budget(len(fleet.hosts)),
-            on_failure=settings.on_failure,
-        )
-
-
-def _show_plan(
-    fleet: Fleet,
-    judged: Mapping[str, Judgement],
-    unreachable: Sequence[str],
-    seen: Mapping[str, HostState],
-) -> None:
-    lines = plan_lines(
-        plans=fleet.plans,
-        refusals={host: judgement.refusals for host, judgement in judged.items() if judgement.refusals},
-        unreachable=unreachable,
-        waves=fleet.waves,
-        leftovers={host: _left_over(fleet, host, state) for host, state in seen.items()},
-        full=bool(fleet.state.config.DIFF),
-        advice={host: judgement.advice for host, judgement in judged.items()},
-    )
-    if lines:
-        heading("What would change" if fleet.busy else "Plan")
-        show([*lines, *_spent_budget(fleet)])
-
-
-def _left_over(fleet: Fleet, host: str, state: HostState) -> Mapping[str, str] | Unknown:
-    """What the settings no longer name, less what a service that they do name takes over."""
-    if isinstance(state.leftovers, Unknown):
-        return state.leftovers
-    taken = {release.unit_name for release in fleet.releases[host]}
-    return {name: unit for name, unit in state.leftovers.items() if unit not in taken}
-
-
-def _spent_budget(fleet: Fleet) -> list[str]:
-    """Say before anything starts that the rollout will not get far."""
-    wave = fleet.rollout.spent_in()
-    if wave is None or not fleet.busy:
-        return []
-    left = names([host for host in fleet.busy if host not in {h for w in fleet.waves[: wave.number] for h in w.hosts}])
-    stops = f"{names(fleet.rollout.bad_hosts())} use up the budget of {fleet.rollout.budget}"
-    return ["", f"{stops}: the rollout will stop after {wave}" + (f", before {left}" if left else "")]
 
 
 def _show_problems(problems: Sequence[Problem]) -> None:

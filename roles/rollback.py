@@ -1,21 +1,21 @@
-"""Go back on every host at once: no canary, no soak, and no settings needed."""
+"""Go back on every replica at once: no canary, no soak, and no settings needed."""
 
-from collections.abc import Generator
+from collections.abc import Collection, Generator, Mapping, Sequence
 from typing import Any
 
-from gevent.pool import Pool
 from pyinfra import host as current_host
 from pyinfra.api import FunctionCommand, deploy, operation
 
-from roles.connection import Connection
-from roles.fleet import Fleet, new_activation
-from roles.service import watch
+from roles import options
+from roles.connection import Answer, Connection
+from roles.fleet import Fleet
 from roles.shared import shared_fleet
 from roles.steps import explain, guarded
 from roles.terminal import heading, show
-from roles.waves import tell
+from roles.together import Together, end_unfinished, returning
+from sglang_fleet.backward import Way, ways
 from sglang_fleet.problems import names
-from sglang_fleet.rollout import Outcome, Rollout, Verdict, waves
+from sglang_fleet.rollout import Outcome, Replica, Rollout, Verdict, Wave
 
 
 def look() -> Fleet:
@@ -25,41 +25,68 @@ def look() -> Fleet:
 
 @deploy("Rollback")
 def go_back(fleet: Fleet) -> None:
-    """Return to the release before, where there is one."""
+    """Return to the release before, or to the one that was asked for, where there is one."""
     if current_host.name in fleet.backward:
-        _return(name="back to the release before", fleet=fleet)
-    if current_host.name in list(fleet.backward)[:1]:  # one host speaks for all
-        _verdict(name="verdict", fleet=fleet)
+        _return(name="go back", fleet=fleet)
 
 
 def _look_back(fleet: Fleet) -> None:
     state = fleet.state
+    release = options.current(options.BACKWARD).release
     active = {host.name for host in state.active_hosts}
-    fleet.rollout = Rollout(waves(fleet.hosts, [len(fleet.hosts)]), on_failure="host")
+    fleet.connections = {
+        name: Connection(state, state.inventory.get_host(name)) for name in fleet.hosts if name in active
+    }
+    answers: dict[str, Answer] = {}
+
+    def ask(name: str) -> None:
+        answers[name] = fleet.connections[name].call("services", {}, read_only=True)
+
+    fleet.on_all(fleet.connections, ask)
+    told, unread = _read({name: answers[name] for name in fleet.connections})
+    fleet.replicas, found = ways(told, hosts=fleet.hosts, release=release)
+    _cut(fleet, found)
     for name in fleet.hosts:
-        if name in active:
-            fleet.connections[name] = Connection(state, state.inventory.get_host(name))
-        else:
+        if name not in active:
             fleet.end(name, Outcome.UNREACHABLE, reason="no connection could be made")
-    pool = Pool(state.config.PARALLEL or None)
-    answers = pool.map(
-        lambda name: fleet.connections[name].call("services", {}, read_only=True), list(fleet.connections)
-    )
-    for name, answer in zip(fleet.connections, answers, strict=True):
-        if not answer.ok:
-            fleet.end(name, Outcome.UNKNOWN, reason=f"it could not be asked: {explain(answer)}")
-            continue
-        try:
-            back = [service for service in answer.json() if service["previous"]]
-        except (ValueError, TypeError, KeyError):
-            fleet.end(name, Outcome.UNKNOWN, reason="its answer cannot be read")
-            continue
-        if back:
-            fleet.backward[name] = back
+        elif name in unread:
+            fleet.end(name, Outcome.UNKNOWN, reason=unread[name])
+        elif found[name].refused:
+            fleet.end(name, Outcome.REFUSED, reason=f"{found[name].refused}; it is left as it is")
+        elif not found[name].services:
+            fleet.end(name, Outcome.UNCHANGED)
         else:
-            fleet.end(name, Outcome.REFUSED, reason="there is nothing to go back to; it is left as it is")
+            fleet.backward[name] = [dict(service) for service in found[name].services]
     _show(fleet)
     state.failed_hosts.update(state.inventory.get_host(name) for name in fleet.rollout.bad_hosts())
+
+
+def _read(answers: Mapping[str, Answer]) -> tuple[dict[str, Sequence[Mapping[str, Any]]], dict[str, str]]:
+    """What hosts say of their services, and why the others say nothing."""
+    told: dict[str, Sequence[Mapping[str, Any]]] = {}
+    unread: dict[str, str] = {}
+    for name, answer in answers.items():
+        if not answer.ok:
+            unread[name] = f"it could not be asked: {explain(answer)}"
+            continue
+        try:
+            told[name] = [{**service, "installed": str(service["installed"])} for service in answer.json()]
+        except (ValueError, TypeError, KeyError):
+            unread[name] = "its answer cannot be read"
+    return told, unread
+
+
+def _cut(fleet: Fleet, found: Mapping[str, Way]) -> None:
+    """One wave of all, which nothing stops: that one cannot go back is no reason for another not to."""
+    going = tuple(
+        replica
+        for replica in fleet.replicas
+        if any(name in found and found[name].services and not found[name].refused for name in replica.hosts)
+    )
+    others = [replica for replica in fleet.replicas if replica not in going]
+    fleet.rollout = Rollout(
+        (Wave(1, 1, going),) if going else (), budget=len(fleet.hosts), on_failure="host", others=others
+    )
 
 
 def _show(fleet: Fleet) -> None:
@@ -67,37 +94,55 @@ def _show(fleet: Fleet) -> None:
     groups: dict[str, list[str]] = {}
     for name, services in fleet.backward.items():
         for service in services:
-            text = f"{service['service']}: {service['installed']} to {service['previous']}"
+            text = f"{service['service']}: {service['installed']} to {service['to'] or service['previous']}"
             groups.setdefault(text, []).append(name)
     show(f"{text} on {names(hosts)}" for text, hosts in groups.items())
     show(f"{name}: {fleet.rollout.verdicts[name].reason}" for name in fleet.rollout.bad_hosts())
+    unchanged = [name for name, verdict in fleet.rollout.verdicts.items() if verdict.outcome.good]
+    show([f"nothing to do on {names(unchanged)}"] if unchanged else [])
 
 
 @operation()
 def _return(fleet: Fleet) -> Generator[FunctionCommand, None, None]:
-    yield guarded(_run_return, fleet)
+    replica = fleet.replica_of(current_host.name)
+    if current_host.name == next(name for name in replica.hosts if name in fleet.backward):
+        yield guarded(_go_back, fleet, replica)
 
 
-@operation()
-def _verdict(fleet: Fleet) -> Generator[FunctionCommand, None, None]:
-    yield guarded(tell, fleet)
+def _go_back(_: str, fleet: Fleet, replica: Replica) -> None:
+    """One service after the other, each on all the hosts that run it together."""
+    (wave,) = fleet.waves
+    hosts = [name for name in replica.hosts if name in fleet.backward]
+    if not all(fleet.may_touch(name, wave) for name in hosts):
+        return
+    called_back = end_unfinished(
+        fleet, [name for name in hosts if any(told.get("pending") for told in fleet.backward[name])]
+    )
+    parties: list[Together] = []
+    for party in _parties(fleet, hosts, but=called_back):
+        parties.append(party)
+        party.begin()
+        party.finish()
+    for name in hosts:
+        verdicts = [*called_back.get(name, {}).values()]
+        verdicts += [party.ends[name] for party in parties if name in party.ends]
+        failed = [verdict for verdict in verdicts if verdict.outcome is not Outcome.RETURNED]
+        verdict = (failed or verdicts)[0]
+        if not failed:  # going back is what was asked for
+            release = ", ".join(verdict.release for verdict in verdicts)
+            verdict = Verdict(Outcome.BACK, release=release, seconds=verdict.seconds)
+        fleet.end(name, verdict.outcome, verdict=verdict)
 
 
-def _run_return(name: str, fleet: Fleet) -> None:
-    verdicts = [watch(fleet, name, _request(fleet, service)) for service in fleet.backward[name]]
-    failed = [verdict for verdict in verdicts if verdict.outcome is not Outcome.RETURNED]
-    verdict = (failed or verdicts)[0]
-    if not failed:  # going back is what was asked for
-        verdict = Verdict(Outcome.BACK, release=verdict.release, seconds=verdict.seconds)
-    fleet.end(name, verdict.outcome, verdict=verdict)
-
-
-def _request(fleet: Fleet, service: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "activation": new_activation(),
-        "service": service["service"],
-        "release": service["installed"],
-        "unit_name": service["unit_name"],
-        "mode": "return",
-        "by": fleet.author,
-    }
+def _parties(fleet: Fleet, hosts: Sequence[str], *, but: Mapping[str, Collection[str]]) -> list[Together]:
+    """The services that go back, each with the hosts that run it together; without those that are back already."""
+    found: dict[tuple[str, tuple[str, ...]], dict[str, Mapping[str, Any]]] = {}
+    for name in hosts:
+        for told in fleet.backward[name]:
+            if told["service"] in but.get(name, ()):
+                continue
+            nodes = tuple((told.get("replica") or {}).get("hosts") or (name,))
+            found.setdefault((told["service"], nodes), {})[name] = told
+    return [
+        returning(fleet, {name: party[name] for name in nodes if name in party}) for (_, nodes), party in found.items()
+    ]

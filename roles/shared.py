@@ -8,8 +8,8 @@ from gevent.lock import RLock
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.context import ctx_state
 
+from roles import interruption
 from roles.fleet import Fleet
-from roles.interruption import tell_interruptions
 from roles.terminal import hush
 
 _lock = RLock()
@@ -33,7 +33,7 @@ def shared_fleet(look: Callable[[Fleet], None]) -> Fleet:
             _fleets[key] = Fleet(state, Path(state.cwd or "."))
             _refuse_unordered()
             hush()
-            tell_interruptions()
+            interruption.prepare(_fleets[key])
             look(_fleets[key])
         return _fleets[key]
 

@@ -45,7 +45,9 @@ def _run_guarded(state: State, host: Host, work: Callable[..., None], fleet: Fle
     except Exception as error:  # noqa: BLE001 - one host's surprise must not keep the others from going back
         logging.getLogger("pyinfra").debug("%s: %s", host.name, traceback.format_exc())
         reason = f"an error in sglang-fleet itself, please report it: {type(error).__name__}: {error}"
-        fleet.end(host.name, Outcome.UNKNOWN, reason=mask(reason, fleet.secret_values))
+        peers = [peer for peer in fleet.replica_of(host.name).hosts if peer not in fleet.rollout.verdicts]
+        for name in {host.name, *peers}:  # what one host does, it may do for its whole replica
+            fleet.end(name, Outcome.UNKNOWN, reason=mask(reason, fleet.secret_values))
     return True
 
 
@@ -53,11 +55,8 @@ def _run_step(name: str, fleet: Fleet, wave: Wave, command: str, request: Mappin
     """Do the step on one host, unless the rollout has stopped or the host has failed before."""
     if not fleet.may_touch(name, wave):
         return
-    connection = fleet.connections[name]
-    answer = connection.call(command, request, stream=True)
-    if answer.lost and connection.reconnect():
-        # What goes on over there holds a lock, and what is done already is not done again.
-        answer = connection.call(command, request, stream=True)
+    with fleet.busy_with(name, command):
+        answer = fleet.call(name, command, request, stream=True)
     if not answer.ok:
         reason, *details = (mask(line, fleet.secret_values) for line in (explain(answer), *answer.details))
         reason = f"{command}: {reason.rstrip('.')}. The server was not touched."

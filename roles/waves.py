@@ -1,16 +1,18 @@
 """Between the waves, and at the end: judge, stop, and say how each host ended."""
 
+import time
 from collections.abc import Generator
 
 from pyinfra import host as current_host
 from pyinfra.api import FunctionCommand, deploy, operation
 
+from roles import confirming, locks
 from roles.fleet import Fleet
 from roles.steps import guarded
 from roles.terminal import heading, say_at_the_end, show
 from sglang_fleet.problems import names
 from sglang_fleet.report import verdict_lines
-from sglang_fleet.rollout import Wave
+from sglang_fleet.rollout import Outcome, Wave
 
 
 @deploy("Waves")
@@ -22,7 +24,7 @@ def close(fleet: Fleet, wave: Wave) -> None:
 
 @deploy("Waves")
 def verdict(fleet: Fleet) -> None:
-    """Say how every host ended; the exit status is 0 only when each is where it should be."""
+    """Free the hosts and say how each ended; the exit status is 0 only when all are where they should be."""
     if current_host.name in fleet.busy[:1]:  # one host speaks for all
         _verdict(name="verdict", fleet=fleet)
 
@@ -39,24 +41,45 @@ def _verdict(fleet: Fleet) -> Generator[FunctionCommand, None, None]:
 
 
 def _judge(_: str, fleet: Fleet, wave: Wave) -> None:
-    already_stopped = fleet.rollout.stopped_after
-    fleet.rollout.close(wave)
-    if fleet.rollout.stopped_after and not already_stopped:
-        bad = [name for name in fleet.hosts if name in fleet.rollout.bad_hosts()]
-        show([f"stopped after {wave}: {names(bad)} did not reach the release, the budget is {fleet.rollout.budget}"])
+    rollout = fleet.rollout
+    told = rollout.why_stopped or fleet.halted, rollout.paused_after
+    _leave_halted(fleet, wave)
+    began = any(rollout.verdicts[name].outcome.tried for name in wave.hosts if name in rollout.verdicts)
+    if began and not rollout.why_stopped:
+        confirming.look_again(fleet, wave)
+    rollout.close(wave, now=time.monotonic())
+    confirming.confirm(fleet, wave)
+    if rollout.why_stopped and not told[0]:
+        where = f"stopped after {rollout.stopped_after}" if rollout.stopped_after else f"stopped before {wave}"
+        show([f"{where}: {rollout.why_stopped}"])
+    if rollout.paused_after and not told[1]:
+        show([f"paused after {rollout.paused_after}: go on with resume=true, or take it back with rollback.py"])
+
+
+def _leave_halted(fleet: Fleet, wave: Wave) -> None:
+    """When nothing further may be begun: what had not begun by then is left as it is."""
+    for name in wave.hosts:
+        if fleet.halted and name not in fleet.rollout.verdicts:
+            fleet.end(name, Outcome.NOT_STARTED, reason=fleet.halted)
 
 
 def _last_word(fleet: Fleet) -> str:
     """What to read when nothing else is: pyinfra's own table, which comes last, has no errors to show."""
     guilty = [host for host in fleet.hosts if host in fleet.rollout.guilty_hosts()]
     total = len(fleet.hosts)
+    if fleet.rollout.paused_after and not guilty:
+        return f"paused: {len(fleet.rollout.bad_hosts())} of {total} hosts have not begun"
     named = f"look at {names(guilty)}: why stands above" if guilty else "why stands above"
     return f"{len(fleet.rollout.bad_hosts())} of {total} hosts are not where they should be; {named}"
 
 
 def tell(_: str, fleet: Fleet) -> None:
     """Print how every host ended, and make pyinfra's exit status say so too."""
+    locks.release(fleet)
+    for wave in fleet.waves:
+        _leave_halted(fleet, wave)
     fleet.rollout.finish()
+    fleet.is_over = True
     heading("How each host ended")
     show(verdict_lines(fleet.rollout, hosts=fleet.hosts))
     bad = fleet.rollout.bad_hosts()

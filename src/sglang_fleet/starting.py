@@ -61,9 +61,13 @@ def starting_files(hosts: Sequence[str]) -> dict[str, str]:
     return files | {"host_vars/.gitkeep": "", ".gitignore": _text("gitignore"), "README.md": _text("README.md")}
 
 
+def own_file(name: str) -> Path:
+    """Where this project's own file of that name is."""
+    return next(place / name for place in _PLACES if (place / name).is_file())
+
+
 def _text(name: str) -> str:
-    place = next(place for place in _PLACES if (place / name).is_file())
-    return (place / name).read_text(encoding="utf-8")
+    return own_file(name).read_text(encoding="utf-8")
 
 
 def _with_hosts(example: str, hosts: Sequence[str]) -> str:

@@ -1,7 +1,8 @@
 """What a run left behind, or did not: everything that could tell that a host was touched."""
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,10 @@ from tests.lab.operator import UNIT
 
 # What a login by itself writes, whoever logs in to do what.
 LOGIN_FILES = {"var/log/lastlog", "var/log/wtmp", "var/log/btmp"}
+# What a run writes that locks a host, and frees it without having changed it.
+LOCK_FILES = {"var/lib/sglang-fleet", "var/lib/sglang-fleet/.lock-lease", "var/lib/sglang-fleet/lock.json"}
+LOCK_SESSIONS = 3  # taken, freed, and sent the program first if the host has not kept it
+BEAT_SECONDS = 15
 # Not on the disk, so not in its writable layer: what a host mounts itself.
 VOLATILE = "/tmp /dev/shm /run/systemd/system /run/systemd/system.control /run/systemd/transient"  # noqa: S108 - looked at
 LOOK = f"""\
@@ -52,9 +57,25 @@ def untouched(*hosts: Host, most_sessions: int = 2) -> Iterator[None]:
     """Assert that the block changes nothing at all on the hosts, and that it starts few SSH sessions."""
     before = {host.name: traces(host) for host in hosts}
     yield
+    _assert_untouched(hosts, before, most_sessions=most_sessions)
+
+
+@contextmanager
+def only_locked(*hosts: Host, most_sessions: int = 1) -> Iterator[None]:
+    """Assert that the block locks the hosts, frees them, and changes nothing else; `most_sessions` beside these."""
+    before, began = {host.name: traces(host) for host in hosts}, time.monotonic()
+    yield
+    locking = LOCK_SESSIONS + int((time.monotonic() - began) / BEAT_SECONDS)
+    _assert_untouched(hosts, before, most_sessions=most_sessions + locking, but=LOCK_FILES)
+
+
+def _assert_untouched(
+    hosts: Sequence[Host], before: dict[str, Traces], *, most_sessions: int, but: Collection[str] = ()
+) -> None:
     for host in hosts:
         was, now = before[host.name], traces(host)
-        assert differing(was.disk, now.disk) == [], host.name
+        changed = [path for path in differing(was.disk, now.disk) if path not in but]
+        assert changed == [], f"{host.name}: {changed}"
         assert now.memory == was.memory, host.name
         started = now.sessions - was.sessions
         assert started <= most_sessions, f"{host.name}: {started} SSH sessions"

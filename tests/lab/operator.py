@@ -49,7 +49,7 @@ class Ran:
     def verdict(self, host: str) -> str:
         """The verdict's line about a host; empty when there is none."""
         tail = self.text.partition("How each host ended")[2]
-        found = re.search(rf"^ *{re.escape(host)} +(.*)$", tail, re.MULTILINE)
+        found = re.search(rf"^ *{re.escape(host)} {{2,}}(.*)$", tail, re.MULTILINE)
         return found.group(1) if found else ""
 
 
@@ -76,15 +76,30 @@ class Operator:
         self.hosts([host.name for host in self.lab.hosts])
         self.settings(SETTINGS)
 
-    def hosts(self, names: Sequence[str], *, extra: Mapping[str, str] | None = None) -> None:
-        """Write the inventory, in this order; `extra`: names with addresses nobody answers on, last if not listed."""
+    def hosts(
+        self,
+        names: Sequence[str],
+        *,
+        extra: Mapping[str, str] | None = None,
+        groups: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        """Write the inventory, in this order.
+
+        Args:
+            names: the hosts.
+            extra: names with addresses nobody answers on, last if not listed.
+            groups: further groups of these hosts, which know their own addresses then.
+        """
         extra = extra or {}
-        rows = []
+        rows: list[tuple[str, dict[str, Any]]] = []
         for name in [*names, *(name for name in extra if name not in names)]:
             known = self.lab.hosts[0] if name in extra else self.lab.host(name)
             rows.append((name, host_data(self.lab, known, user=self.login)))
             rows[-1][1].update({"ssh_hostname": extra[name]} if name in extra else {})
-        (self.folder / "fleet.py").write_text(f"fleet = {rows!r}\n")
+            if groups:
+                rows[-1][1]["network"] = {"address": rows[-1][1]["ssh_hostname"], "interface": "host0"}
+        text = "".join(f"{group} = {list(members)!r}\n" for group, members in (groups or {}).items())
+        (self.folder / "fleet.py").write_text(f"fleet = {rows!r}\n{text}")
 
     def settings(self, tree: Mapping[str, Any], *, file: str = "group_vars/all.yml") -> None:
         """Write a settings file (JSON is YAML)."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lab import Host, Lab, story
-from tests.lab.evidence import untouched
+from tests.lab.evidence import only_locked, untouched
 from tests.lab.incidents import (
     WHEELS,
     arguments,
@@ -109,7 +109,7 @@ def test_f39_when_the_canary_fails_no_further_host_is_touched(serving: Operator)
     first, *others = serving.lab.hosts
     old = running_release(first)
     serving.change(extra_args=BROKEN)
-    with untouched(*others, most_sessions=1):  # the probe's
+    with only_locked(*others):  # the one session beside is the probe's
         done = serving.deploy()
     assert done.status == 1, done.text
     assert done.verdict("h1").startswith("RETURNED"), done.text
@@ -125,7 +125,7 @@ def test_f39_f30_a_first_deploy_that_fails_brings_the_hand_written_unit_back(ope
     operator.lab.seed_story(first)
     wait_for(lambda: answers(first), what="the hand-written server")
     operator.change(extra_args=BROKEN)
-    with untouched(*others, most_sessions=1):
+    with only_locked(*others):
         done = operator.deploy()
     assert done.status == 1, done.text
     assert done.verdict("h1").startswith("RETURNED"), done.text
@@ -177,7 +177,7 @@ def test_f34_who_gives_the_release_up_is_the_policys_choice(serving: Operator, p
     old = {host.name: running_release(host) for host in begun}
     flag = ask_for_new_release(serving, rollout={"waves": [1, 3, "100%"], "on_failure": policy})
     fault(begun[2], only_with=flag, exit_at_start=3)
-    with untouched(last):  # a healthy old replica is never stopped for it
+    with only_locked(last):  # a healthy old replica is never stopped for it
         done = serving.deploy()
     assert done.status == 1, done.text
     assert "stopped after wave 2 of 3: h3 did not reach the release" in done.text
@@ -215,7 +215,7 @@ def test_f40_an_unreachable_host_counts_in_its_wave(serving: Operator) -> None:
     first, second = serving.lab.hosts[:2]
     serving.hosts(["h1", "gone", "h2"], extra={"gone": "10.77.0.99"})
     flag = ask_for_new_release(serving, rollout={"waves": [1, 2, "100%"]})
-    with untouched(second):
+    with only_locked(second):
         done = serving.deploy()
     assert done.status == 1, done.text
     assert done.verdict("h1").startswith("proven"), done.text  # that a host is off says nothing against the release
@@ -390,7 +390,7 @@ def test_f44_of_two_controllers_one_wins_and_the_other_is_told_who(serving: Oper
     assert first.returncode == 0, text
     assert second.status == 1, second.text
     assert second.verdict("h1").startswith("REFUSED"), second.text
-    told = r"another change of k26 is going on: activate of release \w+ by \S+ since 20"
+    told = r"locked by a rollout by \S+( at \S+)? since 20\S+, last heard of \d+ s ago"
     assert re.search(told, reasons(second.text)), second.text
     assert flag in arguments(host)
     assert_serves(host, running_release(host))

@@ -127,7 +127,7 @@ def test_an_unknown_command_is_refused_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "program.pyz").write_bytes(program().content)
     refused = ran(str(tmp_path / "program.pyz"), "dance")
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert refused.stderr.startswith("error: unknown command 'dance'; known: account, ")
+    assert refused.stderr.startswith("error: unknown command 'dance'; known: abort, account, ")
 
 
 def test_it_is_put_in_place_and_run(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`sglang-fleet`: what can be known about a deployment without connecting to a host."""
+"""`sglang-fleet`: what can be known of a deployment without a connection, and what is done to its hosts."""
 
 import gc
 import os
@@ -12,14 +12,24 @@ import click
 from sglang_fleet.cli.common import ERRORS, examples
 
 # Name and module. A command is imported when it is called: `explain` need not wait for what only `lint` reads.
-_COMMANDS = {
-    "init": "init",
-    "import": "import_",
-    "lint": "lint",
-    "explain": "explain",
-    "sizing": "sizing",
-    "render": "render",
+_SECTIONS = {
+    "Without a connection": {
+        "init": "init",
+        "import": "import_",
+        "lint": "lint",
+        "explain": "explain",
+        "sizing": "sizing",
+        "render": "render",
+    },
+    "On hosts": {
+        "plan": "plan",
+        "apply": "apply",
+        "rollback": "rollback",
+        "history": "history",
+        "unlock": "unlock",
+    },
 }
+_COMMANDS = {name: module for commands in _SECTIONS.values() for name, module in commands.items()}
 
 
 class _Commands(click.Group):
@@ -33,6 +43,13 @@ class _Commands(click.Group):
         assert isinstance(command, click.Command)  # noqa: S101  # every module of a command exports one
         return command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for section, names in _SECTIONS.items():
+            width = formatter.width - max(map(len, names)) - 6  # click's own margins
+            commands = {name: self.get_command(ctx, name) for name in names}
+            with formatter.section(section):
+                formatter.write_dl([(name, one.get_short_help_str(width)) for name, one in commands.items() if one])
+
 
 @click.group(
     cls=_Commands,
@@ -41,12 +58,13 @@ class _Commands(click.Group):
         "sglang-fleet init fleet --host gpu-1.example.net",
         "sglang-fleet import /etc/systemd/system/sglang.service",
         "sglang-fleet lint inventory/prod.py",
-        "sglang-fleet render inventory/prod.py gpu-1.example.net",
+        "sglang-fleet plan inventory/prod.py",
+        "sglang-fleet apply inventory/prod.py",
     ),
 )
 @click.version_option(package_name="sglang-fleet", message="%(prog)s %(version)s")
 def group() -> None:
-    """Look at a deployment of SGLang without connecting to a host.
+    """Deploy SGLang to the hosts of an inventory: look at the settings, plan, apply, go back.
 
     Every command has --help with an example, and --json.
     """

@@ -1,7 +1,8 @@
 """What the commands share: the settings of an inventory's hosts, output, exit statuses.
 
 Results go to standard output, everything else to standard error. The exit status is 0 when all is well or there are
-only warnings, 1 for errors, and 2, which is click's own, for a command line that makes no sense.
+only warnings, 1 for errors, and 2, which is click's own, for a command line that makes no sense. Commands that connect
+to hosts have more to say, see running.py.
 """
 
 from __future__ import annotations
@@ -81,15 +82,11 @@ def load_settings(inventory: str | None, *, data: Sequence[str] = ()) -> Setting
         click.UsageError: none was named and there is not exactly one; or an override has no `=`.
     """
     from roles.inventory import InventoryUnusable, read_inventory  # noqa: PLC0415  # pyinfra takes its time
-    from sglang_fleet.masking import mask  # noqa: PLC0415  # --help needs none of it
     from sglang_fleet.spec import load  # noqa: PLC0415  # so does pydantic
 
-    for override in data:
-        if "=" not in override:
-            raise click.UsageError(f"--data {mask(override)}: write it as KEY=VALUE.")
-    named = inventory or _only_inventory()
-    _refuse_what_is_none(named)
-    folder = _deployment_folder(named)
+    check_data(data)
+    named = named_inventory(inventory)
+    folder = deployment_folder(named)
     try:
         found = read_inventory(named, folder=folder, data=data)
     except InventoryUnusable as error:
@@ -99,9 +96,31 @@ def load_settings(inventory: str | None, *, data: Sequence[str] = ()) -> Setting
         hosts=found.hosts,
         overrides=found.overrides,
         known_hosts=list(found.hosts),
-        known_groups=found.groups,
+        groups=found.groups,
+        inventory_data=found.data,
     )
     return Settings(named, folder, found.hosts, loaded, found.notes)
+
+
+def check_data(data: Sequence[str]) -> None:
+    """Refuse what is no override. Raises click.UsageError."""
+    from sglang_fleet.masking import mask  # noqa: PLC0415  # --help needs none of it
+
+    for override in data:
+        if "=" not in override:
+            raise click.UsageError(f"--data {mask(override)}: write it as KEY=VALUE.")
+
+
+def named_inventory(inventory: str | None) -> str:
+    """The inventory that was named, or else the only one that there is.
+
+    Raises:
+        Failed: what was named is something else.
+        click.UsageError: none was named and there is not exactly one.
+    """
+    named = inventory or _only_inventory()
+    _refuse_what_is_none(named)
+    return named
 
 
 def _refuse_what_is_none(inventory: str) -> None:
@@ -133,13 +152,19 @@ def _only_inventory() -> str:
     raise click.UsageError("Name an inventory: there is none in inventory/ here.")
 
 
-def _deployment_folder(inventory: str) -> Path:
-    """The current folder, as for pyinfra; or else the nearest above the inventory that holds settings."""
+def deployment_folder(inventory: str, *, needed: bool = True) -> Path:
+    """The current folder, as for pyinfra; or else the nearest above the inventory that holds settings.
+
+    Raises:
+        Failed: there is none. Where it is not needed, the current folder is taken.
+    """
     here = Path.cwd()
-    above = Path(inventory).absolute().parents if "/" in inventory or Path(inventory).exists() else ()
+    above = Path(os.path.normpath(here / inventory)).parents if "/" in inventory or Path(inventory).exists() else ()
     for folder in (here, *above):
         if any((folder / name).is_dir() for name in _SETTINGS_FOLDERS):
             return folder
+    if not needed:
+        return here
     raise Failed(f"{here} has no group_vars/: run in the deployment folder. `sglang-fleet init DIR` makes one.")
 
 

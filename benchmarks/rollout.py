@@ -1,0 +1,66 @@
+"""What a rollout costs beside the servers' own start and soak: python -m benchmarks.rollout (root).
+
+On lab hosts that run a release, each run rolls out another one, in two waves. Of the wall time, what the hosts
+themselves say that stopping, starting and soaking took is taken away, wave by wave: the slowest host's counts. What is
+left, pyinfra's own start and the connections included, is divided by the number of waves. Exit status 1 when the
+median misses the target.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+
+from benchmarks.no_op import DEPLOY, run
+from lab import Host, Lab
+
+SECONDS_PER_WAVE = 1.5
+WAVES = (1, None)  # the hosts of each wave: the first, then the rest
+RESULTS = "/var/lib/sglang-fleet/services/k26/activations"
+LAST = f"cat $(ls -d {RESULTS}/* | tail -1)/result.json"
+
+
+def main() -> int:
+    """Measure, print, judge."""
+    parser = argparse.ArgumentParser(description="the cost of a rollout beside start and soak")
+    parser.add_argument("--hosts", type=int, default=4, help="how many lab hosts (default: %(default)s)")
+    parser.add_argument("--runs", type=int, default=5, help="how many rollouts (default: %(default)s)")
+    parser.add_argument("--name", default="bench", help="the lab's name (default: %(default)s)")
+    parser.add_argument("--keep", action="store_true", help="leave the lab running")
+    options = parser.parse_args()
+    lab = Lab(options.name)
+    try:
+        lab.up(hosts=options.hosts)
+        print(f"deploying to {options.hosts} hosts, once", flush=True)
+        run(lab, DEPLOY)
+        return report(lab, runs=options.runs)
+    finally:
+        if not options.keep:
+            lab.down()
+
+
+def report(lab: Lab, *, runs: int) -> int:
+    """Roll out again and again."""
+    rollout = (*DEPLOY, "--data", 'rollout.waves=[1, "100%"]', "--data")
+    each: list[float] = []
+    for number in range(runs):
+        seconds, _ = run(lab, (*rollout, f"services.k26.args.stream_interval={number + 2}"))
+        of_hosts = [host_seconds(host) for host in lab.hosts]
+        own = of_hosts[0] + max(of_hosts[1:], default=0.0)
+        each.append((seconds - own) / len(WAVES))
+        print(f"{seconds:.2f} s, of which the servers took {own:.2f} s: {each[-1]:.2f} s a wave", flush=True)
+    median = statistics.median(each)
+    print(f"{len(lab.hosts)} hosts, {os.cpu_count()} cores, median of {runs}, load {os.getloadavg()[0]:.1f}")
+    print(f"{median:.2f} s a wave beside start and soak (at most {SECONDS_PER_WAVE})")
+    return int(median > SECONDS_PER_WAVE)
+
+
+def host_seconds(host: Host) -> float:
+    """What stopping, starting and soaking took in the last activation, by the host's own word."""
+    seconds: dict[str, float] = json.loads(host.run(LAST).stdout)["seconds"]
+    return sum(seconds.values())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,211 @@
+"""One service on the hosts that run it together, taken to a release or back from it, all of them or none.
+
+A host alone needs nobody's word, and its activation runs from its start to its end. Several wait for each other at the
+barriers of their activations (host/activation/barriers.py): when one of them fails, the others are called back.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import gevent
+
+from roles.fleet import Fleet, new_activation
+from roles.watching import watch
+from sglang_fleet.release import Release
+from sglang_fleet.rollout import Outcome, Verdict
+
+CHECKED_SECONDS = 300
+STOP_SECONDS = 180  # beside the drain: systemd's patience with a server that is deaf to SIGTERM, and the connections'
+SEALED_SECONDS = 300
+SPARE_SECONDS = 120
+LONGEST_SECONDS = 3600  # for a release whose gate only the host knows
+
+
+@dataclass(slots=True)
+class Together:
+    """One service on one host or more, in the order of their ranks.
+
+    Attributes:
+        requests: the activation of each host.
+        ends: how it ended on each host that it ended on.
+        backs: how going back again ended, on hosts that had reached the release.
+    """
+
+    fleet: Fleet
+    requests: dict[str, dict[str, Any]]
+    ends: dict[str, Verdict] = field(default_factory=dict)
+    backs: dict[str, Verdict] = field(default_factory=dict)
+    _watched: set[str] = field(default_factory=set)
+
+    @property
+    def failed(self) -> list[str]:
+        """The hosts that it ended on, and not well."""
+        return [name for name in self.requests if name in self.ends and self.ends[name].outcome is not self._goal(name)]
+
+    def begin(self) -> None:
+        """Bring all hosts to where their servers have passed the gate; one that waits for nobody has ended then."""
+        first, *others = names = list(self.requests)
+        self._advance(names, "")
+        if others:  # rank 0 stops first, since the others wait for it
+            self._advance([first], "checked")
+            self._advance(others, "checked")
+            self._advance(names, "stopped")
+
+    def finish(self) -> None:
+        """Let the hosts stay at the release."""
+        self._advance(self.requests, "passed")
+        self._advance(self.requests, "sealed")
+
+    def take_back(self, why: str) -> None:
+        """Have every host that is not back yet go back, together; each one's is tried, whatever comes of the others."""
+        self._call_back(why)
+        stay = [name for name in self.requests if name in self.ends and name not in self.failed]
+        if stay:
+            requests = {name: backward(self.requests[name], alone=len(stay) == 1) for name in stay}
+            again = Together(self.fleet, requests)
+            again.begin()
+            again.finish()
+            self.backs = again.ends
+
+    def _goal(self, name: str) -> Outcome:
+        return Outcome.PROVEN if self.requests[name]["mode"] == "activate" else Outcome.RETURNED
+
+    def _advance(self, names: Iterable[str], barrier: str) -> None:
+        """Start these hosts, or let those that wait at a barrier go on; when one fails, the others are called back."""
+        going = [name for name in names if name not in self.ends]
+        if self.failed or not going:
+            return
+        self._watched = set(going)
+        greenlets = {self.fleet.hands.spawn(self._go, name, barrier): name for name in going}
+        for greenlet in gevent.iwait(greenlets):
+            greenlet.get()
+            name = greenlets[greenlet]
+            self._watched.discard(name)
+            # Who knows nothing of a host that had the last word has no reason to call the others back.
+            if name in self.failed and not (barrier == "sealed" and self.ends[name].outcome is Outcome.UNKNOWN):
+                self._call_back(f"node {name} of its replica failed: {self.ends[name].reason}")
+
+    def _go(self, name: str, barrier: str) -> None:
+        asked = self.requests[name]
+        if barrier:
+            end = watch(self.fleet, name, "proceed", asked, more={"barrier": barrier})
+        else:
+            end = watch(self.fleet, name, "activate", asked)
+        if isinstance(end, Verdict):
+            self.ends[name] = end
+
+    def _call_back(self, why: str) -> None:
+        waiting = [name for name in self.requests if name not in self.ends]
+        gevent.joinall([self.fleet.hands.spawn(self._abort, name, why) for name in waiting], raise_error=True)
+
+    def _abort(self, name: str, why: str) -> None:
+        end = watch(self.fleet, name, "abort", self.requests[name], stream=name not in self._watched, more={"why": why})
+        if isinstance(end, Verdict):
+            self.ends[name] = end
+
+
+def forward(fleet: Fleet, releases: Mapping[str, Release], *, restart: Iterable[str], confirm: float) -> Together:
+    """A service's way to its releases.
+
+    Args:
+        fleet: the run.
+        releases: what each host is to run, in the order of their ranks.
+        restart: hosts whose server is started afresh though it runs the release.
+        confirm: how many seconds a host that has passed waits for the controller to say that it may stay; 0: it asks
+            nobody.
+    """
+    again = set(restart)
+    return Together(
+        fleet,
+        {
+            name: {
+                **_request(fleet, service=release.service, release=release.id, unit_name=release.unit_name),
+                "mode": "activate",
+                "gate": dict(release.gate),
+                "replica": dict(release.replica) if release.replica else None,
+                "restart": name in again,
+                "barriers": _barriers(release.gate, alone=len(releases) == 1, confirm=confirm),
+            }
+            for name, release in releases.items()
+        },
+    )
+
+
+def end_unfinished(fleet: Fleet, hosts: Iterable[str]) -> dict[str, dict[str, Verdict]]:
+    """Call back what earlier runs left waiting for a word on these hosts; by host and service, how that ended."""
+    ended: dict[str, dict[str, Verdict]] = {}
+
+    def end(name: str) -> None:
+        answer = fleet.call(name, "services", {})
+        for told in answer.json() if answer.ok else ():
+            if told.get("pending"):
+                asked = _request(fleet, service=told["service"], release=told["installed"], unit_name=told["unit_name"])
+                asked |= {"activation": told["pending"], "mode": "activate"}
+                verdict = watch(fleet, name, "abort", asked, more={"why": "the run that began it is over"})
+                if isinstance(verdict, Verdict):
+                    ended.setdefault(name, {})[told["service"]] = verdict
+
+    # All at the same time: nodes of one replica need each other to come back.
+    gevent.joinall([fleet.hands.spawn(end, name) for name in hosts], raise_error=True)
+    return ended
+
+
+def backward(request: Mapping[str, Any], *, alone: bool) -> dict[str, Any]:
+    """The way back from what a request asked for."""
+    gate = request.get("gate") or {}
+    return {
+        **{key: value for key, value in request.items() if key not in {"to", "restart"}},
+        "activation": new_activation(),
+        "mode": "return",
+        "restart": not alone,
+        "barriers": _barriers(gate, alone=alone, confirm=0),
+    }
+
+
+def returning(fleet: Fleet, services: Mapping[str, Mapping[str, Any]]) -> Together:
+    """A service's way back from what hosts say that they run.
+
+    Args:
+        fleet: the run.
+        services: of each host, in the order of their ranks, what it says of the service; `to` is where it goes.
+    """
+    return Together(
+        fleet,
+        {
+            name: {
+                **_request(fleet, service=told["service"], release=told["installed"], unit_name=told["unit_name"]),
+                "mode": "return",
+                "replica": told.get("replica") or None,
+                "restart": len(services) > 1,
+                "barriers": _barriers({}, alone=len(services) == 1, confirm=0),
+                **({"to": told["to"]} if told.get("to") else {}),
+            }
+            for name, told in services.items()
+        },
+    )
+
+
+def _request(fleet: Fleet, *, service: str, release: str, unit_name: str) -> dict[str, Any]:
+    return {
+        "activation": new_activation(),
+        "service": service,
+        "release": release,
+        "unit_name": unit_name,
+        "by": fleet.author,
+        "commit": fleet.commit,
+        "run": fleet.run,
+    }
+
+
+def _barriers(gate: Mapping[str, Any], *, alone: bool, confirm: float) -> dict[str, float]:
+    """Where an activation waits for a word, and how long: for as long as the others may take, and a little."""
+    if alone:
+        return {"passed": confirm} if confirm else {}
+    longest = sum(float(gate.get(key) or 0) for key in ("startup_deadline", "ready_deadline", "soak"))
+    return {
+        "checked": CHECKED_SECONDS,
+        "stopped": float(gate.get("drain") or 0) + STOP_SECONDS,
+        "passed": confirm + (longest or LONGEST_SECONDS) + SPARE_SECONDS,
+        "sealed": SEALED_SECONDS,
+    }

@@ -1,0 +1,162 @@
+"""pyinfra's command line in this process: what a run finds, and what comes of it. Each in a process of its own."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roles.run import exit_status
+from sglang_fleet.rollout import Outcome, Replica, Rollout, Verdict, cut
+
+CALL = """\
+import json, sys
+from pathlib import Path
+from roles.options import Options
+from roles.run import run
+finished = run({inventory!r}, Path("job.py"), folder=Path({folder!r}), arguments={arguments!r}, options={options})
+print(json.dumps([finished.status, finished.fleet is None]))
+"""
+REPORTS = """\
+import json, sys, pathlib
+from gevent import monkey
+from roles import options
+found = options.current()
+print("printed by the job", flush=True)
+pathlib.Path("seen").write_text(json.dumps([sys.argv, str(pathlib.Path.cwd()),
+    found.pause_after, found.resume, monkey.is_module_patched("socket")]))
+"""
+
+
+def start(
+    folder: Path,
+    job: str,
+    *,
+    inventory: str = "@local",
+    arguments: Sequence[str] = ("--dry", "-y"),
+    options: str = "None",
+) -> "subprocess.Popen[str]":
+    (folder / "job.py").write_text(job)
+    call = CALL.format(inventory=inventory, folder=str(folder), arguments=list(arguments), options=options)
+    return subprocess.Popen(
+        [sys.executable, "-c", call],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[3],
+    )
+
+
+def ran(folder: Path, job: str, **how: object) -> tuple[int, bool, str]:
+    """The status, whether there is no fleet, and what was said on standard error."""
+    out, err = start(folder, job, **how).communicate(timeout=60)  # type: ignore[arg-type]
+    assert out.count("\n") == 1, out + err  # nothing but our own line is on standard output
+    status, no_fleet = json.loads(out)
+    return status, no_fleet, err
+
+
+def test_a_job_finds_its_folder_the_words_and_the_options_and_prints_to_standard_error(tmp_path: Path) -> None:
+    status, no_fleet, err = ran(tmp_path, REPORTS, options="Options(pause_after='canary', resume=True)")
+    assert (status, no_fleet) == (0, True)
+    assert "printed by the job" in err
+    argv, folder, pause_after, resume, patched = json.loads((tmp_path / "seen").read_text())
+    assert argv == ["pyinfra", "@local", "job.py", "--dry", "-y"]
+    assert (folder, pause_after, resume, patched) == (str(tmp_path), "canary", True, True)
+
+
+def test_options_come_from_data_as_well(tmp_path: Path) -> None:
+    ran(tmp_path, REPORTS, arguments=["--dry", "-y", "--data", "pause_after=2", "--data=resume=true"])
+    assert json.loads((tmp_path / "seen").read_text())[2:4] == ["2", True]
+
+
+def test_an_option_that_makes_no_sense_is_an_error_for_the_operator(tmp_path: Path) -> None:
+    status, _, err = ran(tmp_path, REPORTS, arguments=["--dry", "-y", "--data", "pause_after=never"])
+    assert status == 1
+    assert "--data pause_after=never: write canary" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("job", "status"),
+    [
+        ("", 0),
+        ("from pyinfra.api.exceptions import PyinfraError; raise PyinfraError('no')", 1),
+        ("raise SystemExit(7)", 7),
+        ("raise SystemExit('said')", 1),
+        ("1 / 0", 1),
+    ],
+)
+def test_pyinfras_exit_status_is_kept(tmp_path: Path, job: str, status: int) -> None:
+    assert ran(tmp_path, job)[0] == status
+
+
+def test_a_word_that_pyinfra_does_not_know_is_an_error(tmp_path: Path) -> None:
+    status, _, err = ran(tmp_path, "", arguments=["--nonsense"])
+    assert status == 1
+    assert "No such option" in err
+
+
+def test_f44_an_interrupted_run_ends_with_130_before_the_roles_have_begun(tmp_path: Path) -> None:
+    process = start(tmp_path, "import gevent; print('waiting', flush=True); gevent.sleep(600)")
+    assert process.stderr is not None
+    assert any("waiting" in line for line in process.stderr)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert json.loads(out)[0] == 130
+    assert "interrupted: no rollout was begun" in err
+
+
+@dataclass
+class FakeFleet:
+    """What of a fleet counts for the exit status."""
+
+    rollout: Rollout
+    busy: tuple[str, ...]
+
+
+def ended(pyinfras: int, verdicts: dict[str, Outcome], *, busy: Sequence[str] = ("h1", "h2")) -> int:
+    hosts = [Replica(name, (name,)) for name in ("h1", "h2")]
+    rollout = Rollout(cut(hosts, targets=lambda total: [1, total]))
+    for host, outcome in verdicts.items():
+        rollout.record(host, Verdict(outcome))
+    fleet: Any = FakeFleet(rollout, tuple(busy))
+    return exit_status(pyinfras, fleet)
+
+
+@pytest.mark.parametrize(
+    ("pyinfras", "verdicts", "status"),
+    [
+        (0, {}, 2),  # looked at, or not confirmed
+        (1, {}, 1),  # the settings have errors
+        (1, {"h1": Outcome.UNREACHABLE}, 1),
+        (0, {"h1": Outcome.PROVEN, "h2": Outcome.PROVEN}, 0),
+        (1, {"h1": Outcome.PROVEN, "h2": Outcome.PROVEN}, 1),  # it ended by an error all the same
+        (1, {"h1": Outcome.RETURNED, "h2": Outcome.NOT_STARTED}, 3),
+        (1, {"h1": Outcome.PROVEN, "h2": Outcome.RETURNED}, 4),
+        (130, {"h1": Outcome.PROVEN}, 130),
+    ],
+)
+def test_f46_the_exit_status_is_what_the_rollout_says_but_never_better_than_pyinfras(
+    pyinfras: int, verdicts: dict[str, Outcome], status: int
+) -> None:
+    assert ended(pyinfras, verdicts) == status
+
+
+def test_f46_with_nothing_to_do_all_is_well() -> None:
+    assert ended(0, dict.fromkeys(("h1", "h2"), Outcome.UNCHANGED), busy=()) == 0
+
+
+def test_what_makes_no_connection_leaves_the_standard_library_as_it_is(tmp_path: Path) -> None:
+    program = (
+        "import sys; from gevent import monkey; from sglang_fleet.cli import group\n"
+        "group(['lint', 'gpu-1,gpu-2'], standalone_mode=False)\n"
+        "print('pyinfra_cli' in sys.modules, monkey.is_module_patched('socket'), file=sys.stderr)\n"
+    )
+    (tmp_path / "group_vars").mkdir()
+    shown = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert shown.stderr.endswith("True False\n")

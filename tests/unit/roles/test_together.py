@@ -1,0 +1,137 @@
+"""Hosts that run a service together: who is told what, in which order, and who is called back."""
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from gevent.pool import Group
+
+from roles import together
+from roles.together import Together
+from sglang_fleet.rollout import Outcome, Verdict
+
+GATE = {"startup_deadline": 30, "ready_deadline": 20, "soak": 1}
+NEXT = {"": "checked", "checked": "stopped", "stopped": "passed", "passed": "sealed"}
+
+
+class Hosts:
+    """Hosts whose activations come to each barrier in turn, but where they shall not."""
+
+    def __init__(self, **ends: dict[str, Outcome]) -> None:
+        self.ends = ends
+        self.said: list[str] = []
+
+    def watch(
+        self,
+        fleet: object,
+        name: str,
+        command: str,
+        asked: Mapping[str, Any],
+        *,
+        more: Mapping[str, Any] | None = None,
+        stream: bool = True,
+    ) -> Verdict | str:
+        del fleet, stream
+        barrier = str((more or {}).get("barrier", ""))
+        self.said.append(" ".join(filter(None, (name, asked["mode"] if command == "activate" else command, barrier))))
+        returns = asked["mode"] == "return"
+        if command == "abort":
+            return Verdict(Outcome.RETURNED)
+        if not returns and barrier in self.ends.get(name, {}):
+            return Verdict(self.ends[name][barrier], f"at {barrier}")
+        if barrier == "sealed" or not asked["barriers"] or (barrier == "passed" and "sealed" not in asked["barriers"]):
+            return Verdict(Outcome.RETURNED if returns else Outcome.PROVEN)
+        return NEXT[barrier] if "checked" in asked["barriers"] else "passed"
+
+
+def change(monkeypatch: pytest.MonkeyPatch, hosts: Hosts, *names: str, confirm: float = 0) -> Together:
+    monkeypatch.setattr(together, "watch", hosts.watch)
+    fleet: Any = SimpleNamespace(hands=Group(), author="me", commit="", run="r1")
+    release: Any = SimpleNamespace(service="k26", id="bb22", unit_name="u.service", gate=GATE, replica=None)
+    return together.forward(fleet, dict.fromkeys(names, release), restart=(), confirm=confirm)
+
+
+def outcomes(one: Together) -> dict[str, Outcome]:
+    return {name: verdict.outcome for name, verdict in one.ends.items()}
+
+
+def test_a_host_alone_is_asked_once_and_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    hosts = Hosts()
+    one = change(monkeypatch, hosts, "h1")
+    one.begin()
+    one.finish()
+    assert hosts.said == ["h1 activate"]
+    assert outcomes(one) == {"h1": Outcome.PROVEN}
+
+
+def test_rank_0_stops_before_the_others_and_all_start_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    hosts = Hosts()
+    one = change(monkeypatch, hosts, "h1", "h2", "h3")
+    one.begin()
+    first, leader, others, everybody = hosts.said[:3], hosts.said[3], hosts.said[4:6], hosts.said[6:]
+    assert sorted(first) == ["h1 activate", "h2 activate", "h3 activate"]
+    assert leader == "h1 proceed checked"
+    assert sorted(others) == ["h2 proceed checked", "h3 proceed checked"]
+    assert sorted(everybody) == ["h1 proceed stopped", "h2 proceed stopped", "h3 proceed stopped"]
+    assert one.ends == {}
+    one.finish()
+    assert set(outcomes(one).values()) == {Outcome.PROVEN}
+
+
+@pytest.mark.parametrize("barrier", ["", "checked", "stopped", "passed"])
+@pytest.mark.parametrize("bad", ["h1", "h2"])
+def test_when_one_fails_the_others_are_called_back(monkeypatch: pytest.MonkeyPatch, barrier: str, bad: str) -> None:
+    hosts = Hosts(**{bad: {barrier: Outcome.RETURNED}})
+    one = change(monkeypatch, hosts, "h1", "h2")
+    one.begin()
+    one.finish()
+    assert set(outcomes(one).values()) == {Outcome.RETURNED}
+    other = "h2" if bad == "h1" else "h1"
+    assert hosts.said.count(f"{other} abort") == 1
+    assert f"{bad} abort" not in hosts.said
+
+
+def test_one_that_fails_when_others_are_proven_has_them_go_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    hosts = Hosts(h2={"sealed": Outcome.RETURNED})
+    one = change(monkeypatch, hosts, "h1", "h2")
+    one.begin()
+    one.finish()
+    one.take_back("h2 failed")
+    assert outcomes(one)["h1"] is Outcome.PROVEN
+    assert {name: verdict.outcome for name, verdict in one.backs.items()} == {"h1": Outcome.RETURNED}
+    assert hosts.said[-1] == "h1 return"
+
+
+def test_one_of_which_nothing_is_known_after_the_last_word_calls_nobody_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    hosts = Hosts(h2={"sealed": Outcome.UNKNOWN})
+    one = change(monkeypatch, hosts, "h1", "h2")
+    one.begin()
+    one.finish()
+    assert outcomes(one) == {"h1": Outcome.PROVEN, "h2": Outcome.UNKNOWN}
+    assert not [said for said in hosts.said if "abort" in said]
+
+
+def test_a_replica_that_was_proven_goes_back_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    hosts = Hosts()
+    one = change(monkeypatch, hosts, "h1", "h2")
+    one.begin()
+    one.finish()
+    hosts.said.clear()
+    one.take_back("the rollout stopped")
+    assert sorted(hosts.said[:2]) == ["h1 return", "h2 return"]
+    assert hosts.said[2] == "h1 proceed checked"
+    assert {verdict.outcome for verdict in one.backs.values()} == {Outcome.RETURNED}
+
+
+def test_a_host_that_waits_for_the_confirmation_is_called_back_or_told_to_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    hosts = Hosts()
+    stays, leaves = (change(monkeypatch, hosts, "h1", confirm=60) for _ in range(2))
+    stays.begin()
+    leaves.begin()
+    assert stays.ends == leaves.ends == {}
+    stays.finish()
+    leaves.take_back("its wave failed")
+    assert outcomes(stays) == {"h1": Outcome.PROVEN}
+    assert outcomes(leaves) == {"h1": Outcome.RETURNED}
+    assert hosts.said[-2:] == ["h1 proceed passed", "h1 abort"]
