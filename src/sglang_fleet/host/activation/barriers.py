@@ -61,6 +61,8 @@ class Barriers:
 
     def late(self) -> str:
         """Return why to give up while a server that had passed starts again, after a reboot; "" to go on."""
+        if self.settled:
+            return ""
         if self.progress.reached != "passed" or self.words.permitted("passed") or self._left("passed") > 0:
             return self.give_up()
         return self._no_word("passed")

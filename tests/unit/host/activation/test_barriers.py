@@ -11,6 +11,7 @@ from sglang_fleet.host.activation.barriers import NoWordError
 from sglang_fleet.host.activation.outcome import Result, ShutdownError
 from sglang_fleet.host.activation.words import Progress, Words, waits_at
 from sglang_fleet.host.errors import HostError
+from sglang_fleet.host.machine.units import Status
 from tests.unit.host.fakes import BY_HAND, FakeHost, Server, installed_name
 
 if TYPE_CHECKING:
@@ -58,7 +59,11 @@ class Controller:
         return self
 
     def aborts(self, barrier: str) -> "Controller":
-        self.reactions[barrier] = lambda: words(self.host).abort("h2 failed", by="anna", at="now")
+        def abort() -> None:
+            del self.reactions[barrier]
+            words(self.host).abort("h2 failed", by="anna", at="now")
+
+        self.reactions[barrier] = abort
         return self
 
     def kills(self, barrier: str) -> "Controller":
@@ -165,8 +170,10 @@ def test_a_server_that_dies_while_it_waits_goes_back(host: FakeHost, at: str) ->
 @pytest.mark.parametrize("at", ALL)
 def test_an_abort_goes_back_at_once(host: FakeHost, at: str) -> None:
     controller = Controller(host).permits(*list(ALL)[: list(ALL).index(at)]).aborts(at)
+    host.lines = ["what the server said, which is no reason"]
     began = host.clock.now
     result = run(host, barriers={**ALL, at: 1000.0})
+    assert result.journal == []
     assert host.clock.now - began < 100
     assert controller.seen[-1] == at
     assert result.outcome == ("refused" if at == "checked" else "returned")
@@ -180,8 +187,9 @@ def test_an_abort_ends_the_gate_too(host: FakeHost, barriers: dict[str, float]) 
     host.systemd.servers["r2"] = Server(ready_after=1e9)
     Controller(host).permits("checked", "stopped")
     host.clock.at.append((1020.0, lambda: words(host).abort("h2 failed", by="anna", at="now")))
+    host.lines = ["what the server said, which is no reason"]
     result = run(host, barriers=barriers)
-    assert result.outcome == "returned"
+    assert (result.outcome, result.journal) == ("returned", [])
     assert result.reason == "stopped by the controller: h2 failed; r1 runs again and answered"
     assert host.clock.now < 1040
 
@@ -336,6 +344,15 @@ def test_a_return_may_name_its_release(host: FakeHost) -> None:
     assert run(host, "r3", "return", barriers={}, to="r1").outcome == "already"
 
 
+def test_a_node_returns_with_its_replica_although_it_is_there(host: FakeHost) -> None:
+    run(host, barriers={})
+    run(host, "r2", "return", barriers={})
+    host.systemd.told.clear()
+    Controller(host).permits(*ALL)
+    assert run(host, "r2", "return", restart=True).outcome == "returned"
+    assert host.systemd.told.count("restart") == 1
+
+
 def test_a_return_to_what_was_never_proven_here_is_refused(host: FakeHost) -> None:
     host.release("r3")
     result = run(host, "r1", "return", barriers={}, to="r3")
@@ -479,6 +496,53 @@ def test_one_that_was_killed_on_the_way_back_goes_on_with_it(host: FakeHost) -> 
     assert (again(host).outcome, host.systemd.running) == ("returned", "r1")
 
 
+def test_once_it_goes_back_no_permission_changes_its_mind(host: FakeHost) -> None:
+    Controller(host).permits("checked", "stopped").aborts("passed")
+    transaction = host.transaction("r2", barriers=ALL)
+    look = transaction.switch.look
+
+    def killed() -> Status:
+        if transaction.barriers.progress.returning:
+            raise Killed
+        return look()
+
+    transaction.switch.look = killed  # type: ignore[method-assign]
+    with pytest.raises(Killed):
+        transaction.run()
+    assert host.systemd.running == "r2"
+    (host.layout.activation("a1") / "abort.json").unlink()
+    Controller(host).permits("passed", "sealed")
+    assert (again(host).outcome, host.systemd.running) == ("returned", "r1")
+
+
+def test_once_it_only_has_to_be_recorded_no_word_counts(host: FakeHost) -> None:
+    Controller(host).permits(*ALL)
+    transaction = host.transaction("r2", barriers=ALL)
+
+    def killed(name: str) -> None:
+        raise Killed(name)
+
+    transaction.ending.prove = killed  # type: ignore[method-assign]
+    with pytest.raises(Killed):
+        transaction.run()
+    words(host).abort("too late", by="anna", at="now")
+    assert (again(host).outcome, host.proven()) == ("proven", ["r1", "r2"])
+
+
+def test_a_restart_that_was_interrupted_is_made_once_more(host: FakeHost) -> None:
+    Controller(host).permits("checked", "stopped")
+    host.systemd.servers["r1"] = Server(ready_after=30)
+
+    def kill() -> None:
+        raise Killed
+
+    host.clock.at.append((1015.0, kill))
+    with pytest.raises(Killed):
+        run(host, "r1", restart=True)
+    assert again(host, "r1", restart=True).outcome == "returned"
+    assert host.systemd.told.count("restart") == 2
+
+
 def test_a_host_that_goes_down_at_a_barrier_has_no_result(host: FakeHost) -> None:
     Controller(host).permits("checked", "stopped")
     host.systemd.going_down = True
@@ -524,6 +588,16 @@ def test_a_unit_by_hand_that_was_stopped_on_the_way_is_not_taken_for_one_that_wa
         run(host, "r1")
     result = run(host, "r2", barriers={})
     assert (result.outcome, host.systemd.running, bool(host.systemd.pid)) == ("returned", BY_HAND, True)
+
+
+def test_it_comes_back_also_where_releases_were_proven_before_it(host: FakeHost) -> None:
+    host.place_by_hand()
+    host.release("r3", server=DIES)
+    Controller(host).permits("checked").kills("stopped")
+    with pytest.raises(Killed):
+        run(host)
+    assert run(host, "r3", barriers={}).outcome == "returned"
+    assert host.systemd.running == BY_HAND
 
 
 def test_it_comes_back_by_itself_as_well(tmp_path: Path) -> None:

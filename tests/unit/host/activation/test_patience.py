@@ -63,6 +63,9 @@ def test_it_waits_until_a_word_is_said(tmp_path: Path) -> None:
     assert waits_at(tmp_path) == "checked"
     Words(tmp_path).permit("checked", by="anna", at="now")
     assert waits_at(tmp_path) == ""
+    Progress(at="passed").write(tmp_path)
+    Words(tmp_path).abort("h2 failed", by="anna", at="now")
+    assert waits_at(tmp_path) == ""
 
 
 def test_a_word_that_is_damaged_still_means_to_go_back(tmp_path: Path) -> None:
