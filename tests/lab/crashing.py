@@ -1,6 +1,6 @@
 """A controller that dies, or loses its connections, at one point of a run.
 
-    python tests/lab/crashing.py LOG WHERE HOW fleet.py deploy.py -y
+    python -P tests/lab/crashing.py LOG WHERE HOW fleet.py deploy.py -y
 
 Points are where something came back from a host: an answer to a call, or the first line of its kind that an activation
 said. Each has a name, such as `h2 stage` or `h1 activate: started as pid`; LOG gets those that were passed, in order.

@@ -34,7 +34,17 @@ class Crashing(Operator):
 
     def command(self, *arguments: str, script: str = "deploy.py") -> list[str]:
         """As `Operator.command`, under watch."""
-        return [sys.executable, str(CRASHING), str(self.log), self.where, self.how, "fleet.py", script, *arguments]
+        return [
+            sys.executable,
+            "-P",
+            str(CRASHING),
+            str(self.log),
+            self.where,
+            self.how,
+            "fleet.py",
+            script,
+            *arguments,
+        ]
 
     def roll_out(self, *, where: str) -> Ran:
         """One run that meets its fate there."""
