@@ -96,7 +96,7 @@ def main() -> None:
     happen = {"killed": die, "cut": lambda: cut(connections)}[how]
     watch(Points(Path(log), where=where, happen=happen), connections)
     sys.argv[:] = ["pyinfra", *arguments]
-    pyinfra_cli.main.cli()
+    pyinfra_cli.main.main()
 
 
 if __name__ == "__main__":

@@ -74,6 +74,12 @@ def assert_invariants(hosts: list[Host], *, old: dict[str, str | None], point: s
     assert not changed or hosts[0].name in changed, f"{point}: {changed} changed before the canary"
 
 
+def say(capsys: pytest.CaptureFixture[str], text: str) -> None:
+    """Print a line for whoever watches: which points were tried is what one wants to know."""
+    with capsys.disabled():
+        print(f"\n{text}", end="", flush=True)  # noqa: T201 - see above
+
+
 @pytest.mark.parametrize("how", ["killed", "cut"])
 def test_f24_f35_f44_at_whatever_point_the_controller_is_cut_off_hosts_serve_and_the_next_run_ends_it(
     serving: Operator, tmp_path: Path, how: str, capsys: pytest.CaptureFixture[str]
@@ -86,12 +92,15 @@ def test_f24_f35_f44_at_whatever_point_the_controller_is_cut_off_hosts_serve_and
     first = operator.roll_out(where="-")
     assert first.status == 0, first.text
     points = operator.passed
+    tried = chosen(points)
     missed = []
-    for point in chosen(points):
+    for point in tried:
         old = {host.name: running_release(host) for host in hosts}
         ask_for_new_release(operator, rollout=ROLLOUT)
         cut_off = operator.roll_out(where=point)
-        if point not in operator.passed:
+        met = point in operator.passed
+        say(capsys, f"{how} at: {point}{'' if met else ' (not met again)'}")
+        if not met:
             missed.append(point)  # a line that is said only when something takes long
         elif how == "killed":
             assert cut_off.status < 0, f"{point}: {cut_off.text}"
@@ -101,8 +110,5 @@ def test_f24_f35_f44_at_whatever_point_the_controller_is_cut_off_hosts_serve_and
         new = {running_release(host) for host in hosts}
         assert len(new) == 1, point
         assert not new & set(old.values()), point
-    tried = chosen(points)
-    with capsys.disabled():
-        said = f"controller {how} at {len(tried)} of {len(points)} points, {len(missed)} of them not met again"
-        print(f"\n{said}")  # noqa: T201 - the number is what one wants to know
+    say(capsys, f"controller {how} at {len(tried)} of {len(points)} points, {len(missed)} of them not met again")
     assert len(missed) <= len(tried) // 3, missed
