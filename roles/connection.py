@@ -4,8 +4,9 @@ import base64
 import json
 import logging
 import socket
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import gevent
@@ -17,6 +18,7 @@ from pyinfra.connectors.util import CommandOutput
 from pyinfra.context import ctx_config, ctx_host
 
 from sglang_fleet.host.boot import NOT_KEPT
+from sglang_fleet.host.record import MARK
 from sglang_fleet.program import boot_source, kept_probe_source, probe_name, probe_source, program
 from sglang_fleet.render import STATE
 
@@ -25,6 +27,9 @@ SILENCE_SECONDS = 30
 KEEPALIVE_SECONDS = 5
 RECONNECT_ATTEMPTS = 3
 RECONNECT_PAUSE_SECONDS = 2
+SETTLING_SECONDS = 1.0
+_LAST_WORDS = ("error: ", NOT_KEPT, "no probe is kept here", "sudo: ")
+"""How our own programs, and sudo before them, begin the line with which they fail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,11 @@ class Answer:
         """
         lines = [line for line in self.output.splitlines() if line.strip()]
         return json.loads(lines[-1] if lines else "")
+
+    def along(self) -> "Answer | None":
+        """What a command that succeeded told us beside what it showed (host/record.py); None for nothing."""
+        lines = [line for line in self.output.split("\n") if line.startswith(MARK)]
+        return replace(self, output=lines[-1].removeprefix(MARK)) if self.ok and lines else None
 
     @property
     def details(self) -> tuple[str, ...]:
@@ -218,7 +228,12 @@ class Connection:
 
 
 def _why_lost(output: CommandOutput, transport: Transport | None) -> str:
-    """Why a command that did not succeed may not have ended at all; empty when it did."""
+    """Why a command that did not succeed may not have ended at all; empty when it did: then it has said why."""
+    if any(line.startswith(_LAST_WORDS) for line in output.stderr_lines):
+        return ""
+    until = time.monotonic() + SETTLING_SECONDS
+    while transport is not None and transport.is_active() and time.monotonic() < until:
+        gevent.sleep(SETTLING_SECONDS / 20)  # a connection that breaks ends its channels first, and itself afterwards
     if transport is not None and not transport.is_active():
         return "the connection broke"
-    return "" if output.output_lines else "the connection closed without an answer"
+    return "" if output.stderr_lines else "the connection closed without an answer"

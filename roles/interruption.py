@@ -20,8 +20,10 @@ from roles.fleet import Fleet
 from roles.terminal import heading, show
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-FAREWELL_SECONDS = 8
+FAREWELL_SECONDS = 10
 ASK_SECONDS = 3
+STOP_SECONDS = 5
+START_SECONDS = 1  # it starts over there, whether or not we wait for it
 
 
 def prepare(fleet: Fleet) -> None:
@@ -62,22 +64,35 @@ class _Farewell(BaseStateCallback):
 
 def _say_where_hosts_are(fleet: Fleet) -> None:
     lines: dict[str, str] = {}
+    called_back: dict[str, Mapping[str, Any]] = {}
 
     def look(name: str) -> None:
-        lines[name] = _where(fleet, name)
+        lines[name] = _where(fleet, name, called_back)
 
     fleet.on_all(sorted(fleet.locked), look)
     heading("Where each host is")
     width = max(map(len, lines))
     show(f"{name:<{width}}  {lines[name]}" for name in fleet.hosts if name in lines)
     show(["the locks are freed; the next run goes on from what it finds"])
+    _let_start(fleet, called_back)
 
 
-def _where(fleet: Fleet, name: str) -> str:
+def _let_start(fleet: Fleet, called_back: Mapping[str, Mapping[str, Any]]) -> None:
+    """Once all nodes of a replica that were called back have stopped, none has to wait for the others any more."""
+
+    def start(name: str) -> None:
+        nodes = [node for node in fleet.replica_of(name).hosts if fleet.doing.get(node, ("", {}))[1].get("activation")]
+        if set(nodes) <= called_back.keys():
+            fleet.connections[name].call("proceed", {**called_back[name], "barrier": "cleared"}, seconds=START_SECONDS)
+
+    fleet.on_all(called_back, start)
+
+
+def _where(fleet: Fleet, name: str, called_back: dict[str, Mapping[str, Any]]) -> str:
     """Where one host is, by its own word where it is in the middle of something."""
     command, asked = fleet.doing.get(name, ("", {}))
     if asked.get("activation"):
-        return _of_activation(fleet, name, asked)
+        return _of_activation(fleet, name, asked, called_back)
     if name in fleet.rollout.verdicts:
         return fleet.rollout.verdicts[name].outcome.value
     if command:
@@ -85,7 +100,7 @@ def _where(fleet: Fleet, name: str) -> str:
     return "not started"
 
 
-def _of_activation(fleet: Fleet, name: str, asked: Mapping[str, Any]) -> str:
+def _of_activation(fleet: Fleet, name: str, asked: Mapping[str, Any], called_back: dict[str, Mapping[str, Any]]) -> str:
     who = {key: asked[key] for key in ("activation", "service")}
     answer = fleet.connections[name].call("result", who, seconds=ASK_SECONDS)
     try:
@@ -100,8 +115,14 @@ def _of_activation(fleet: Fleet, name: str, asked: Mapping[str, Any]) -> str:
         return f"could not be asked; it was {way} {what}, and ends that alone"
     if told.get("at") == "sealed":
         return f"{way} {what}, passed, and ends that alone: it stays while its server is healthy"
-    if told.get("at"):  # where it waits for a word, and nobody is left to say it
+    if told.get("at") or _has_to_wait(asked):  # for a word, and nobody is left to say it
         request = {**who, "by": fleet.author, "run": fleet.run, "why": fleet.halted or "the run that began it is over"}
-        fleet.connections[name].call("abort", request, seconds=ASK_SECONDS)
+        if fleet.connections[name].call("abort", request, seconds=STOP_SECONDS).ok:
+            called_back[name] = request
         return f"{way} {what}, called back: it goes to where it was before, and ends that alone"
     return f"{way} {what}, and ends that alone: proven, or back"
+
+
+def _has_to_wait(asked: Mapping[str, Any]) -> bool:
+    """Whether what goes on will wait for a word before it can end, other than the last one."""
+    return bool(asked.get("barriers")) and asked.get("barrier") not in {"passed", "sealed"}

@@ -153,5 +153,5 @@ def _described(holder: Mapping[str, Any]) -> str:
     """A holder as the operator reads it: what, who, since when, and when it was last heard of."""
     since, age = holder.get("since"), holder.get("age")
     heard = f", last heard of {age:.0f} s ago" if isinstance(age, int | float) else ""
-    text = f"{holder.get('what') or 'a run'} by {holder.get('who') or 'somebody'} since {since}{heard}"
-    return mask(" ".join(text.split()))
+    begun = f" by {holder.get('who') or 'somebody'} since {since}" if since else ""  # a damaged lock tells neither
+    return mask(" ".join(f"{holder.get('what') or 'a run'}{begun}{heard}".split()))

@@ -1,33 +1,25 @@
 """The model folder: whole, and readable to the account the server will run as."""
 
-from pyinfra import host
-from pyinfra.api import deploy
+from typing import Any
 
-from roles.fleet import Fleet
-from roles.steps import host_step
-from sglang_fleet.rollout import Wave
+from sglang_fleet.plan import HostPlan
+from sglang_fleet.spec import Deployment
 
 
-@deploy("Model")
-def check(fleet: Fleet, wave: Wave) -> None:
-    """Look again just before the switch: the probe may be hours old, and could not read as the service's account."""
-    deployment = fleet.deployments[host.name]
+def check_request(deployment: Deployment, plan: HostPlan) -> dict[str, Any]:
+    """What to look at again just before the switch; empty for nothing.
+
+    The probe may be hours old, and could not read as the service's account.
+    """
+    services = [service for name, service in deployment.services.items() if name in plan.changes]
     models = sorted(
-        (service.args.model_path, service.user)
-        for name, service in deployment.services.items()
-        if service.args.model_path.startswith("/") and name in fleet.plans[host.name].changes
+        (service.args.model_path, service.user) for service in services if service.args.model_path.startswith("/")
     )
     folders = sorted(
         path
-        for name, service in deployment.services.items()
-        if name in fleet.plans[host.name].changes
+        for service in services
         for path in (*service.writable_paths, *([service.working_directory] if service.working_directory else []))
     )
-    if models or folders:
-        host_step(
-            name=f"{wave}: whole and readable",
-            fleet=fleet,
-            wave=wave,
-            command="model",
-            request={"models": [{"path": path, "user": user} for path, user in models], "folders": folders},
-        )
+    if not models and not folders:
+        return {}
+    return {"models": [{"path": path, "user": user} for path, user in models], "folders": folders}

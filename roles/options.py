@@ -117,7 +117,9 @@ def check_release(value: object) -> str:
     # pyinfra reads 0012345678901234 as a number, and 1234e56789012345 as one beyond all bounds.
     text = value if isinstance(value, str) else _as_typed("release") or str(value)
     if not _RELEASE.fullmatch(text):
-        raise _nonsense("release", text, "the id of a release, as `sglang-fleet history` shows it")
+        raise _nonsense(
+            "release", text, "the id of a release, or 4 digits of it or more, as `sglang-fleet history` shows it"
+        )
     return text
 
 

@@ -60,20 +60,21 @@ def cut_waves(
         return
     concerned = {*fleet.busy, *unreachable, *refused}
     changing = [replica for replica in fleet.replicas if concerned & set(replica.hosts)]
-    others = [replica for replica in fleet.replicas if replica not in changing]
+    settled = [replica for replica in fleet.replicas if replica not in changing]
     down = [replica.name for replica in fleet.replicas if not _serves(fleet, seen, replica)]
     left_out = Outcome.SKIPPED if settings.on_unreachable == "skip" else Outcome.UNREACHABLE
     total = len(fleet.replicas)
+    waves = cut(
+        changing,
+        targets=settings.targets,
+        canary=settings.canary,
+        done=sum(_is_served(fleet, replica) for replica in settled) if options.resume else 0,
+        down=down,
+        max_down=settings.most_down(total),
+        known={**dict.fromkeys(refused, Outcome.REFUSED), **dict.fromkeys(unreachable, left_out)},
+    )
     fleet.rollout = Rollout(
-        waves=cut(
-            changing,
-            targets=settings.targets,
-            canary=settings.canary,
-            done=sum(_is_served(fleet, replica) for replica in others) if options.resume else 0,
-            down=down,
-            max_down=settings.most_down(total),
-            known={**dict.fromkeys(refused, Outcome.REFUSED), **dict.fromkeys(unreachable, left_out)},
-        ),
+        waves=waves,
         budget=settings.budget(total),
         on_failure=settings.on_failure,
         on_unreachable=settings.on_unreachable,
@@ -81,7 +82,8 @@ def cut_waves(
         progress_deadline=settings.progress_deadline,
         max_down=settings.most_down(total),
         down=down,
-        others=others,
+        # Those that are skipped too: they change in no wave, and still count once each, however many hosts they have.
+        others=[replica for replica in fleet.replicas if not any(replica in wave.replicas for wave in waves)],
     )
 
 

@@ -1,6 +1,7 @@
 """Go back on every replica at once: no canary, no soak, and no settings needed."""
 
 from collections.abc import Collection, Generator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyinfra import host as current_host
@@ -94,12 +95,25 @@ def _show(fleet: Fleet) -> None:
     groups: dict[str, list[str]] = {}
     for name, services in fleet.backward.items():
         for service in services:
-            text = f"{service['service']}: {service['installed']} to {service['to'] or service['previous']}"
-            groups.setdefault(text, []).append(name)
+            groups.setdefault(_goes(service), []).append(name)
     show(f"{text} on {names(hosts)}" for text, hosts in groups.items())
-    show(f"{name}: {fleet.rollout.verdicts[name].reason}" for name in fleet.rollout.bad_hosts())
+    stay: dict[str, list[str]] = {}
+    for name in fleet.rollout.bad_hosts():
+        stay.setdefault(fleet.rollout.verdicts[name].reason, []).append(name)
+    show(f"{names(hosts)}: {reason}" for reason, hosts in stay.items())
     unchanged = [name for name, verdict in fleet.rollout.verdicts.items() if verdict.outcome.good]
     show([f"nothing to do on {names(unchanged)}"] if unchanged else [])
+
+
+def _goes(service: Mapping[str, Any]) -> str:
+    """Where a service goes, in words; what an earlier run has begun is ended first."""
+    name, going_on = service["service"], service.get("going_on") or {}
+    if going_on.get("mode") == "return" and not service["to"]:
+        return f"{name}: on its way back from {going_on['release']} already, and seen to its end"
+    if service.get("pending") or going_on:
+        to = service["to"] or "what ran before"
+        return f"{name}: a change is going on there, which is called back; to {to}"
+    return f"{name}: {service['installed']} to {service['to'] or service['previous']}"
 
 
 @operation()
@@ -116,15 +130,17 @@ def _go_back(_: str, fleet: Fleet, replica: Replica) -> None:
     if not all(fleet.may_touch(name, wave) for name in hosts):
         return
     called_back = end_unfinished(
-        fleet, [name for name in hosts if any(told.get("pending") for told in fleet.backward[name])]
+        fleet,
+        [name for name in hosts if any(told.get("pending") or told.get("going_on") for told in fleet.backward[name])],
     )
+    done = {name: _are_done(fleet, name, ends) for name, ends in called_back.items()}
     parties: list[Together] = []
-    for party in _parties(fleet, hosts, but=called_back):
+    for party in _parties(fleet, hosts, but=done):
         parties.append(party)
         party.begin()
         party.finish()
     for name in hosts:
-        verdicts = [*called_back.get(name, {}).values()]
+        verdicts = [*done.get(name, {}).values()]
         verdicts += [party.ends[name] for party in parties if name in party.ends]
         failed = [verdict for verdict in verdicts if verdict.outcome is not Outcome.RETURNED]
         verdict = (failed or verdicts)[0]
@@ -132,6 +148,25 @@ def _go_back(_: str, fleet: Fleet, replica: Replica) -> None:
             release = ", ".join(verdict.release for verdict in verdicts)
             verdict = Verdict(Outcome.BACK, release=release, seconds=verdict.seconds)
         fleet.end(name, verdict.outcome, verdict=verdict)
+
+
+def _are_done(fleet: Fleet, name: str, called_back: Mapping[str, Verdict]) -> dict[str, Verdict]:
+    """The services that are where they should go once what earlier runs left has come to its end; also untouched ones.
+
+    Those have still to go whose release was quicker and is proven, or for which another release is asked for.
+    """
+    done: dict[str, Verdict] = {}
+    for told in fleet.backward[name]:
+        service, verdict = str(told["service"]), called_back.get(str(told["service"]))
+        if verdict is None:
+            continue
+        running = verdict.release.removeprefix(f"{service} ")
+        if verdict.outcome is Outcome.PROVEN or (told["to"] and told["to"] != running):
+            told["installed"] = running or told["installed"]
+        else:
+            untouched = verdict.outcome is Outcome.REFUSED
+            done[service] = replace(verdict, outcome=Outcome.RETURNED) if untouched else verdict
+    return done
 
 
 def _parties(fleet: Fleet, hosts: Sequence[str], *, but: Mapping[str, Collection[str]]) -> list[Together]:

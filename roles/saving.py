@@ -12,7 +12,6 @@ from roles.terminal import heading, show
 from sglang_fleet.checks import Refusal
 from sglang_fleet.observe import HostState
 from sglang_fleet.problems import wrapped
-from sglang_fleet.saved_plan import Origin, PlanUnusable, SavedPlan, compare, settings_changed
 
 
 def keep(
@@ -30,6 +29,8 @@ def keep(
     """
     if options.plan_to is None:
         return
+    from sglang_fleet.saved_plan import Origin, PlanUnusable, SavedPlan  # noqa: PLC0415 - few runs need it: 5 ms
+
     origin = (options.origin or Origin()).model_copy(update={"rollout": _policy(fleet)})
     plan = SavedPlan.of(
         origin,
@@ -54,6 +55,8 @@ def refuse_changed(fleet: Fleet, options: Options, seen: Mapping[str, HostState]
     saved = options.saved
     if saved is None:
         return {}
+    from sglang_fleet.saved_plan import compare, settings_changed  # noqa: PLC0415 - as above
+
     differences = settings_changed(saved, releases=fleet.releases, rollout=_policy(fleet))
     if differences:
         heading("The settings have changed since the plan was made")

@@ -8,7 +8,8 @@ from pyinfra.api import FunctionCommand, deploy, operation
 
 from roles import replicas
 from roles.fleet import Fleet, now
-from roles.steps import explain, guarded, host_step
+from roles.model import check_request
+from roles.steps import explain, guarded, host_steps
 from roles.terminal import show
 from sglang_fleet.masking import mask
 from sglang_fleet.problems import names
@@ -17,17 +18,17 @@ from sglang_fleet.rollout import Replica, Wave
 
 
 @deploy("Service")
-def stage(fleet: Fleet, wave: Wave) -> None:
-    """Write the files of releases that are not on the host yet; nothing live changes."""
-    for name, change in current_host.loop(fleet.plans[current_host.name].changes.items()):
-        if change.stage:
-            host_step(
-                name=f"{wave}: stage {name}",
-                fleet=fleet,
-                wave=wave,
-                command="stage",
-                request=_stage_request(fleet, change.release),
-            )
+def prepare(fleet: Fleet, wave: Wave) -> None:
+    """Look whether the model is whole, and write the files of releases that are not there yet; nothing live changes."""
+    plan = fleet.plans[current_host.name]
+    check = check_request(fleet.deployments[current_host.name], plan)
+    staged = {name: change.release for name, change in plan.changes.items() if change.stage}
+    steps = [("stage", _stage_request(fleet, release)) for release in staged.values()]
+    if check:
+        steps.insert(0, ("model", check))
+    if steps:
+        what = f"stage {', '.join(staged)}" if staged else "whole and readable"
+        host_steps(name=f"{wave}: {what}", fleet=fleet, wave=wave, steps=steps)
 
 
 @deploy("Service")
@@ -94,9 +95,16 @@ def _take_back(_: str, fleet: Fleet, replica: Replica) -> None:
 
 
 def _remove_old(name: str, fleet: Fleet) -> None:
-    """What cannot be removed is worth a word, and no more: the service runs as it should."""
+    """What cannot be removed is worth a word, and no more: the service runs as it should.
+
+    It is the last that is wanted of the host, which is freed by the same call.
+    """
     keep = fleet.deployments[name].rollout.keep
-    answer = fleet.call(name, "prune", {"keep": keep})
+    was_locked = name in fleet.locked
+    fleet.locked.discard(name)  # before it is: a heartbeat that found no lock would take it for lost
+    answer = fleet.call(name, "prune", {"keep": keep, "unlock": True})
     if not answer.ok:
+        if was_locked:
+            fleet.locked.add(name)  # to be freed with a call of its own
         reason = mask(explain(answer), fleet.secret_values)
         show([f"note: {name}: old releases are still there: {reason}; the next good rollout tries again"])

@@ -6,7 +6,7 @@ going back, would never happen. A step therefore records how it went and succeed
 
 import logging
 import traceback
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
 from pyinfra.api import FunctionCommand, Host, State, operation
@@ -30,7 +30,15 @@ def host_step(
         command: the command's name, see host/__main__.py.
         request: what it is asked.
     """
-    yield guarded(_run_step, fleet, wave, command, request)
+    yield guarded(_run_steps, fleet, wave, [(command, request)])
+
+
+@operation()
+def host_steps(
+    fleet: Fleet, wave: Wave, steps: Sequence[tuple[str, Mapping[str, Any]]]
+) -> Generator[FunctionCommand, None, None]:
+    """Run several commands in one call, as `host_step`; only those that host/install/steps.py takes."""
+    yield guarded(_run_steps, fleet, wave, steps)
 
 
 def guarded(work: Callable[..., None], fleet: Fleet, *arguments: object) -> FunctionCommand:
@@ -51,15 +59,21 @@ def _run_guarded(state: State, host: Host, work: Callable[..., None], fleet: Fle
     return True
 
 
-def _run_step(name: str, fleet: Fleet, wave: Wave, command: str, request: Mapping[str, Any]) -> None:
-    """Do the step on one host, unless the rollout has stopped or the host has failed before."""
+def _run_steps(name: str, fleet: Fleet, wave: Wave, steps: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+    """Do the steps on one host, unless the rollout has stopped or the host has failed before."""
     if not fleet.may_touch(name, wave):
         return
-    with fleet.busy_with(name, command):
-        answer = fleet.call(name, command, request, stream=True)
+    commands = ", ".join(dict.fromkeys(command for command, _ in steps))
+    with fleet.busy_with(name, commands):
+        if len(steps) == 1:
+            answer = fleet.call(name, *steps[0], stream=True)
+        else:
+            asked = [{"command": command, "request": request} for command, request in steps]
+            answer = fleet.call(name, "steps", {"steps": asked}, stream=True)
     if not answer.ok:
         reason, *details = (mask(line, fleet.secret_values) for line in (explain(answer), *answer.details))
-        reason = f"{command}: {reason.rstrip('.')}. The server was not touched."
+        told = len(steps) > 1 and answer.complaint  # of several, the host says which one it was
+        reason = f"{'' if told else f'{commands}: '}{reason.rstrip('.')}. The server was not touched."
         fleet.end(name, Outcome.NOT_READY, verdict=Verdict(Outcome.NOT_READY, reason, tuple(details)))
         show([f"{name}: failed, and goes no further; why stands at the end"])
 

@@ -4,9 +4,13 @@ import atexit
 import logging
 import re
 from collections.abc import Iterable
+from typing import Any
 
+import click
 from click import unstyle
-from pyinfra.api.output import echo, format_text
+from pyinfra.api.output import echo, format_text, set_echo
+
+from sglang_fleet.host.record import MARK
 
 _OF_NO_CONCERN = re.compile(r"\[[^\]]+\]\s+(Skipped|No changes|Success|Ready: \S+)")
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
@@ -43,8 +47,15 @@ class _Quiet(logging.Filter):
         return not _OF_NO_CONCERN.fullmatch(unstyle(str(record.msg)).strip())
 
 
+def _echo(message: object = None, **how: Any) -> None:
+    """Print as pyinfra does, but for what hosts tell us alone."""
+    if MARK not in str(message):
+        click.echo(message, **how)
+
+
 def hush() -> None:
-    """Keep a hundred hosts from printing a hundred lines for each operation of one host."""
+    """Keep a hundred hosts from printing a hundred lines for each operation of one host; and show no line for us."""
+    set_echo(_echo)
     logger = logging.getLogger("pyinfra")
     if not any(isinstance(known, _Quiet) for known in logger.filters):
         logger.addFilter(_Quiet())

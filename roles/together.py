@@ -36,6 +36,7 @@ class Together:
     requests: dict[str, dict[str, Any]]
     ends: dict[str, Verdict] = field(default_factory=dict)
     backs: dict[str, Verdict] = field(default_factory=dict)
+    _at: dict[str, str] = field(default_factory=dict)
     _watched: set[str] = field(default_factory=set)
 
     @property
@@ -59,7 +60,7 @@ class Together:
 
     def take_back(self, why: str) -> None:
         """Have every host that is not back yet go back, together; each one's is tried, whatever comes of the others."""
-        self._call_back(why)
+        self.call_back(why)
         stay = [name for name in self.requests if name in self.ends and name not in self.failed]
         if stay:
             requests = {name: backward(self.requests[name], alone=len(stay) == 1) for name in stay}
@@ -68,8 +69,22 @@ class Together:
             again.finish()
             self.backs = again.ends
 
+    def call_back(self, why: str) -> None:
+        """Have every host that has not ended go back, from wherever it is, and wait for the end of it."""
+        self._abort_others(why)
+        # Nothing starts before all have stopped, or a server would meet one of another release.
+        cleared = [name for name in self.requests if name not in self.ends and self._at.get(name) == "cleared"]
+        gevent.joinall([self.fleet.hands.spawn(self._go, name, "cleared") for name in cleared], raise_error=True)
+
+    def follow(self, name: str) -> None:
+        """Wait on a host for the end of what goes on there by itself."""
+        self._note(name, watch(self.fleet, name, "follow", self.requests[name]))
+
     def _goal(self, name: str) -> Outcome:
         return Outcome.PROVEN if self.requests[name]["mode"] == "activate" else Outcome.RETURNED
+
+    def _has_failed(self, name: str) -> bool:
+        return name in self.failed or (name not in self.ends and self._at.get(name) == "cleared")
 
     def _advance(self, names: Iterable[str], barrier: str) -> None:
         """Start these hosts, or let those that wait at a barrier go on; when one fails, the others are called back."""
@@ -78,31 +93,39 @@ class Together:
             return
         self._watched = set(going)
         greenlets = {self.fleet.hands.spawn(self._go, name, barrier): name for name in going}
+        why = ""
         for greenlet in gevent.iwait(greenlets):
             greenlet.get()
             name = greenlets[greenlet]
             self._watched.discard(name)
             # Who knows nothing of a host that had the last word has no reason to call the others back.
-            if name in self.failed and not (barrier == "sealed" and self.ends[name].outcome is Outcome.UNKNOWN):
-                self._call_back(f"node {name} of its replica failed: {self.ends[name].reason}")
+            unheard = barrier == "sealed" and name in self.ends and self.ends[name].outcome is Outcome.UNKNOWN
+            if self._has_failed(name) and not unheard:
+                why = why or f"node {name} of its replica failed"
+                self._abort_others(why)
+        if why:
+            self.call_back(why)
 
     def _go(self, name: str, barrier: str) -> None:
         asked = self.requests[name]
         if barrier:
-            end = watch(self.fleet, name, "proceed", asked, more={"barrier": barrier})
+            self._note(name, watch(self.fleet, name, "proceed", asked, more={"barrier": barrier}))
         else:
-            end = watch(self.fleet, name, "activate", asked)
-        if isinstance(end, Verdict):
-            self.ends[name] = end
+            self._note(name, watch(self.fleet, name, "activate", asked))
 
-    def _call_back(self, why: str) -> None:
-        waiting = [name for name in self.requests if name not in self.ends]
+    def _abort_others(self, why: str) -> None:
+        waiting = [name for name in self.requests if name not in self.ends and self._at.get(name) != "cleared"]
         gevent.joinall([self.fleet.hands.spawn(self._abort, name, why) for name in waiting], raise_error=True)
 
     def _abort(self, name: str, why: str) -> None:
-        end = watch(self.fleet, name, "abort", self.requests[name], stream=name not in self._watched, more={"why": why})
+        unwatched = name not in self._watched
+        self._note(name, watch(self.fleet, name, "abort", self.requests[name], stream=unwatched, more={"why": why}))
+
+    def _note(self, name: str, end: Verdict | str) -> None:
         if isinstance(end, Verdict):
             self.ends[name] = end
+        else:
+            self._at[name] = end
 
 
 def forward(fleet: Fleet, releases: Mapping[str, Release], *, restart: Iterable[str], confirm: float) -> Together:
@@ -133,22 +156,37 @@ def forward(fleet: Fleet, releases: Mapping[str, Release], *, restart: Iterable[
 
 
 def end_unfinished(fleet: Fleet, hosts: Iterable[str]) -> dict[str, dict[str, Verdict]]:
-    """Call back what earlier runs left waiting for a word on these hosts; by host and service, how that ended."""
-    ended: dict[str, dict[str, Verdict]] = {}
+    """See what earlier runs left going on or waiting on these hosts to its end; by host and service, how that was.
 
-    def end(name: str) -> None:
+    Nobody but this run may change them now. What does not go where this run wants to go is called back.
+    """
+    found: dict[str, Together] = {}
+
+    def look(name: str) -> None:
         answer = fleet.call(name, "services", {})
         for told in answer.json() if answer.ok else ():
-            if told.get("pending"):
+            going_on = told.get("going_on") or {}
+            if activation := told.get("pending") or going_on.get("activation"):
                 asked = _request(fleet, service=told["service"], release=told["installed"], unit_name=told["unit_name"])
-                asked |= {"activation": told["pending"], "mode": "activate"}
-                verdict = watch(fleet, name, "abort", asked, more={"why": "the run that began it is over"})
-                if isinstance(verdict, Verdict):
-                    ended.setdefault(name, {})[told["service"]] = verdict
+                party = found.setdefault(told["service"], Together(fleet, {}))
+                party.requests[name] = asked | {"activation": activation, "mode": going_on.get("mode") or "activate"}
+                if _goes_our_way(fleet, name, told["service"], going_on):
+                    party.follow(name)
 
-    # All at the same time: nodes of one replica need each other to come back.
-    gevent.joinall([fleet.hands.spawn(end, name) for name in hosts], raise_error=True)
-    return ended
+    fleet.on_all(hosts, look)
+    for party in found.values():
+        party.call_back("the run that began it is over")
+    return {
+        name: {service: party.ends[name] for service, party in found.items() if name in party.ends} for name in hosts
+    }
+
+
+def _goes_our_way(fleet: Fleet, name: str, service: str, going_on: Mapping[str, Any]) -> bool:
+    """Whether what goes on by itself on a host is going back already, or goes to the release that is wanted."""
+    if going_on.get("mode") == "return":
+        return True
+    change = fleet.plans[name].changes.get(service) if name in fleet.plans else None
+    return bool(going_on) and change is not None and change.release.id == going_on.get("release")
 
 
 def backward(request: Mapping[str, Any], *, alone: bool) -> dict[str, Any]:
@@ -208,4 +246,5 @@ def _barriers(gate: Mapping[str, Any], *, alone: bool, confirm: float) -> dict[s
         "stopped": float(gate.get("drain") or 0) + STOP_SECONDS,
         "passed": confirm + (longest or LONGEST_SECONDS) + SPARE_SECONDS,
         "sealed": SEALED_SECONDS,
+        "cleared": float(gate.get("drain") or 0) + STOP_SECONDS,
     }

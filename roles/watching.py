@@ -37,16 +37,19 @@ def watch(
     """
     connection = fleet.connections[name]
     who = {key: asked[key] for key in ("activation", "service", "by", "run")}
-    request = {**(asked if command == "activate" else who), **(more or {})}
-    with fleet.busy_with(name, command, asked):
+    request = {**(asked if command == "activate" else who), **(more or {}), "with_result": True}
+    with fleet.busy_with(name, command, {**asked, **(more or {})}):
         answer = connection.call(command, request, stream=stream)
         for _ in range(FOLLOW_ATTEMPTS):
             if not (answer.lost and connection.reconnect(answer)):
                 break
             # Starts nothing when it has been started before: whether the request got there is not known.
             answer = connection.call(command, request, stream=stream)
-        result = connection.call("result", who)
-    return _told(fleet, asked, answer, result)
+        result = answer.along() or connection.call("result", who)
+    end = _told(fleet, asked, answer, result)
+    if isinstance(end, str):  # it is in the middle of something still, though nobody watches it
+        fleet.doing[name] = end, asked
+    return end
 
 
 def _told(fleet: Fleet, asked: Mapping[str, Any], answer: Answer, result: Answer) -> Verdict | str:

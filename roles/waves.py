@@ -14,6 +14,8 @@ from sglang_fleet.problems import names
 from sglang_fleet.report import verdict_lines
 from sglang_fleet.rollout import Outcome, Wave
 
+MOST_LIMITS = 12  # hosts that a hint names
+
 
 @deploy("Waves")
 def close(fleet: Fleet, wave: Wave) -> None:
@@ -53,7 +55,19 @@ def _judge(_: str, fleet: Fleet, wave: Wave) -> None:
         where = f"stopped after {rollout.stopped_after}" if rollout.stopped_after else f"stopped before {wave}"
         show([f"{where}: {rollout.why_stopped}"])
     if rollout.paused_after and not told[1]:
-        show([f"paused after {rollout.paused_after}: go on with resume=true, or take it back with rollback.py"])
+        show(_how_to_go_on(fleet))
+
+
+def _how_to_go_on(fleet: Fleet) -> list[str]:
+    """What can follow a pause. The way back is of the hosts that were changed: others would lose their release too."""
+    ends = fleet.rollout.verdicts
+    changed = [host for host in fleet.hosts if host in ends and ends[host].outcome is Outcome.PROVEN]
+    limits = " ".join(f"--limit {host}" for host in changed[:MOST_LIMITS])
+    return [
+        f"paused after {fleet.rollout.paused_after}: go on with resume=true, or take it back with",
+        f"  rollback.py {limits}{' ...' if len(changed) > MOST_LIMITS else ''}",
+        "  (without --limit, hosts that it has not come to would go back a release, too)",
+    ]
 
 
 def _leave_halted(fleet: Fleet, wave: Wave) -> None:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 UNIT_MODE = "0644"
 """The mode of an installed unit."""
 
+UNIT_FOLDER = "/etc/systemd/system"
+"""Where an installed unit lies; /run forgets its units with the next boot."""
+
 SIGN = "* "
 """What a line that says what was done begins with; the lines of its difference follow it."""
 
@@ -69,9 +72,37 @@ def put_there(release: Release, state: ServiceState) -> bytes:
 
 
 def odd_mode(state: ServiceState) -> str:
-    """The mode of the installed unit when it is not what we write; a world-writable unit is everybody's way to root."""
-    mode = state.unit.mode if isinstance(state.unit, UnitFile) else UNIT_MODE
+    """The mode of the installed unit when it is not what we write; a world-writable unit is everybody's way to root.
+
+    That of a link is none.
+    """
+    mode = state.unit.mode if isinstance(state.unit, UnitFile) and state.unit.kind == "file" else UNIT_MODE
     return mode if isinstance(mode, str) and mode != UNIT_MODE else ""
+
+
+def odd_owner(state: ServiceState) -> int:
+    """Whose the installed unit is when it is not root's, who then could run anything as root; 0 when it is."""
+    if not isinstance(state.unit, UnitFile) or state.unit.kind != "file" or isinstance(state.unit.owner, Unknown):
+        return 0
+    return state.unit.owner
+
+
+def odd_folder(state: ServiceState) -> str:
+    """The folder of the installed unit when it is not the one that we install to; empty when it is."""
+    if not isinstance(state.unit, UnitFile) or not isinstance(state.fragment, str) or not state.fragment:
+        return ""
+    folder = state.fragment.rpartition("/")[0]
+    return folder if folder != UNIT_FOLDER else ""
+
+
+def is_masked(state: ServiceState) -> bool:
+    """Whether somebody has masked the unit, so that nothing can start it."""
+    return isinstance(state.unit, UnitFile) and state.unit.is_mask
+
+
+def other_files_edited(state: ServiceState) -> tuple[str, ...]:
+    """The files of the installed release that were edited, but for those whose texts are compared by themselves."""
+    return tuple(name for name in state.edited_files if name not in ("unit", "environment"))
 
 
 def environment_edited(state: ServiceState) -> bool:
@@ -110,23 +141,41 @@ def _of_files(release: Release, state: ServiceState, secrets: Sequence[str]) -> 
     before, after = put_there(release, state), known(state.installed_text) or b""
     by_hand = state.installed_service is None
     touched = False
-    if by_hand or before != after:
+    if is_masked(state):
+        yield "the unit is masked: nothing can start it", []
+    elif by_hand or before != after:
         said = "another unit was put in place of it" if by_hand else "the unit was edited"
         yield said, _unit_difference(release, readable(before), readable(after), secrets)
         touched = True
     if staged_copy_edited(state):
         yield "the unit in the release's folder was edited; the installed one is as it should be", []
-    if isinstance(state.unit, UnitFile) and state.unit.kind != "file":
-        yield "the unit is a link, not a file", []
-    if odd_mode(state):
-        yield f"the unit has the mode {odd_mode(state)}, not {UNIT_MODE}", []
+    yield from _of_place(state)
     for path, difference in dropin_lines(state, secrets, come=True):
         yield "a drop-in changes the unit" if difference else f"there is an empty drop-in: {path}", difference
         touched = True
     if environment_edited(state):
         yield "the environment was edited", _environment_difference(release, state, secrets)
+    for name in other_files_edited(state):
+        yield f"the release's {name} was edited", []
+    for name in state.exposed_files:
+        yield f"others may read or change the release's {name}, by its mode", []
     if not by_hand:
         yield from _of_server(state, touched=touched)
+
+
+def _of_place(state: ServiceState) -> Iterator[tuple[str, list[str]]]:
+    """What is odd about the unit's file beside its text."""
+    if isinstance(state.unit, UnitFile) and state.unit.kind != "file" and not is_masked(state):
+        target = f" to {state.unit.target}" if isinstance(state.unit.target, str) else ""
+        yield f"the unit is a link{target}, not a file", []
+    if odd_folder(state) and not is_masked(state):
+        forgotten = odd_folder(state).startswith("/run/")
+        says = "the next boot forgets it" if forgotten else f"not in {UNIT_FOLDER}"
+        yield f"the unit lies in {odd_folder(state)}: {says}", []
+    if odd_mode(state):
+        yield f"the unit has the mode {odd_mode(state)}, not {UNIT_MODE}", []
+    if odd_owner(state):
+        yield f"the unit belongs to the user {odd_owner(state)}, not to root", []
 
 
 def _of_server(state: ServiceState, *, touched: bool) -> Iterator[tuple[str, list[str]]]:
@@ -141,7 +190,8 @@ def _of_server(state: ServiceState, *, touched: bool) -> Iterator[tuple[str, lis
     elif state.running_release != installed:
         said = "no release of ours" if state.running_release is None else f"release {state.running_release}"
         yield f"the process runs {said}, and not what is installed", []
-    if state.enabled != "enabled":
+    is_file = not isinstance(state.unit, UnitFile) or state.unit.kind == "file"
+    if state.enabled != "enabled" and is_file:  # of a link systemd says `alias` or `linked`
         yield f"the unit does not start with the host: it is {state.enabled or 'not enabled'}", []
     if state.needs_reload is True and not touched:
         yield "the unit's files were changed, and systemd has not read them again", []

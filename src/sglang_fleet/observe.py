@@ -8,6 +8,7 @@ ProbeUnreadable with the value's path.
 from sglang_fleet.answer import ProbeUnreadable, Unknown, Value
 from sglang_fleet.observed import (
     Activation,
+    AlteredFiles,
     ComputeProcess,
     Disk,
     DropIn,
@@ -27,6 +28,7 @@ from sglang_fleet.observed import (
 
 __all__ = [
     "Activation",
+    "AlteredFiles",
     "ComputeProcess",
     "Disk",
     "DropIn",
@@ -150,7 +152,12 @@ def _unit(value: Value) -> UnitFile | None:
         target=value["target"].maybe(Value.text),
         mode=value["mode"].known(Value.text),
         text=value["text_b64"].known(Value.data),
+        owner=value["owner"].known(Value.whole),
     )
+
+
+def _altered(value: Value) -> AlteredFiles:
+    return AlteredFiles(edited=value["edited"].texts(), exposed=value["exposed"].texts())
 
 
 def _dropin(value: Value) -> DropIn:
@@ -193,4 +200,5 @@ def _service(value: Value) -> ServiceState:
         release_manifest=value["release_manifest"].maybe(Value.mapping),
         environment_file=value["environment_b64"].maybe(Value.data),
         staged_unit=value["staged_unit_b64"].maybe(Value.data),
+        altered_files=value["altered_files"].known(_altered),
     )

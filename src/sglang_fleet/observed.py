@@ -4,6 +4,7 @@ Three things are never mixed up: a value; a value that is not there (None, an em
 could not be read (`Unknown`). observe.parse makes these from the answer of host/probe.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -26,6 +27,7 @@ MINOR = frozenset(
         "memory_total_mib",
         "memory_used_mib",
         "mode",
+        "owner",
         "persistenced",
         "restarts",
         "result",
@@ -143,6 +145,20 @@ class UnitFile:
     target: str | Unknown | None
     mode: str | Unknown
     text: bytes | Unknown
+    owner: int | Unknown = 0
+
+    @property
+    def is_mask(self) -> bool:
+        """Whether it is what `systemctl mask` leaves: nothing can start the unit."""
+        return self.kind == "symlink" and self.target == os.devnull
+
+
+@dataclass(frozen=True, slots=True)
+class AlteredFiles:
+    """The files of the installed release that somebody changed: their content, or who may read or change them."""
+
+    edited: tuple[str, ...] = ()
+    exposed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +212,7 @@ class ServiceState:
         environment_file: the plain environment of that release; None without one.
         staged_unit: the unit of that release as it was staged, where another text is installed; None where it is the
             same, or there is none.
+        altered_files: which files of that release are not as they were staged.
     """
 
     unit: UnitFile | Unknown | None
@@ -220,6 +237,7 @@ class ServiceState:
     release_manifest: Mapping[str, Any] | Unknown | None
     environment_file: bytes | Unknown | None
     staged_unit: bytes | Unknown | None = None
+    altered_files: AlteredFiles | Unknown = AlteredFiles()
 
     @property
     def installed_text(self) -> bytes | Unknown | None:
@@ -252,6 +270,16 @@ class ServiceState:
         """The installed release's environment; None without one. Raises NotKnown."""
         return known(self.environment_file)
 
+    @property
+    def edited_files(self) -> tuple[str, ...]:
+        """The files of the installed release with another content. Raises NotKnown."""
+        return known(self.altered_files).edited
+
+    @property
+    def exposed_files(self) -> tuple[str, ...]:
+        """The files of the installed release that others may read or change. Raises NotKnown."""
+        return known(self.altered_files).exposed
+
     def installed_bytes(self) -> bytes | None:
         """As `installed_text`. Raises NotKnown."""
         return known(self.installed_text)
@@ -268,6 +296,8 @@ class ServiceState:
             return "not installed"
         if self.installed_release:
             return f"release {self.installed_release}"
+        if isinstance(self.unit, UnitFile) and self.unit.is_mask:
+            return "a masked unit"
         return f"the unit of service {self.installed_service}" if self.installed_service else "a unit written by hand"
 
 

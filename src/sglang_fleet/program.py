@@ -24,7 +24,6 @@ PROBE_MODULES = (  # each one takes only from those before it
 )
 _HOST_FOLDER = Path(__file__).parent / "host"
 _PROBE_FOLDER = _HOST_FOLDER / "probe"
-_MAIN = f"import sys\nfrom {PACKAGE}.__main__ import main\nsys.exit(main())\n"
 _FIXED_TIME = (2020, 1, 1, 0, 0, 0)  # the same sources give the same bytes on every controller
 
 
@@ -46,7 +45,7 @@ def program() -> Program:
     """Pack the host program; deterministic, so its digest names it on every host."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        _add(archive, "__main__.py", _MAIN)
+        _add(archive, "__main__.py", _source("entry.py"))
         _add(archive, f"{PACKAGE}/probe.py", probe_source())  # in place of its package: boot.py compiles it
         for source in sorted(_HOST_FOLDER.rglob("*.py")):
             if source.parent != _PROBE_FOLDER:

@@ -32,7 +32,13 @@ SETTINGS: dict[str, Any] = {
             "user": "root",
             "args": {"model_path": "/root/models/Kimi-K2.6", "port": 30001, "host": "0.0.0.0", "pp_size": 8},  # noqa: S104 - the hosts of the lab are reachable from nowhere
             "secrets": {"api_key": {"env": "K26_API_KEY"}},
-            "health": {"startup_deadline": "30s", "interval": "300ms", "soak": "1s", "drain": "5s"},
+            "health": {
+                "startup_deadline": "30s",
+                "ready_deadline": "20s",
+                "interval": "300ms",
+                "soak": "1s",
+                "drain": "5s",
+            },
         }
     },
     "rollout": {"waves": [1, "100%"]},

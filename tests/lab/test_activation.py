@@ -317,7 +317,13 @@ def test_f23_a_stop_that_hangs_past_its_time_is_bounded_and_the_new_release_runs
     assert rig.running() == "r2"
 
 
-@pytest.mark.parametrize("line", ["Frobnicate=yes", "TimeoutStartSec=soon", "ExecStartPre=/no/such/program"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("Frobnicate=yes", "TimeoutStartSec=soon", "ExecStartPre=/no/such/program"),
+        *("Restart=sometimes", "[Instal]", "EnvironmentFile=not/absolute", "MemoryLimit=4G"),
+    ],
+)
 def test_f27_a_unit_that_systemd_only_warns_about_is_rejected(rig: Rig, line: str) -> None:
     rig.placed("r1")
     pid = rig.show("MainPID")
@@ -326,6 +332,40 @@ def test_f27_a_unit_that_systemd_only_warns_about_is_rejected(rig: Rig, line: st
     assert any(UNIT in shown for shown in ended.result["journal"])
     assert rig.show("MainPID") == pid
     assert unit_on(rig) == "r1"
+
+
+def test_f14_a_masked_unit_is_no_hindrance(rig: Rig) -> None:
+    rig.placed("r1")
+    rig.host.run(f"systemctl stop {UNIT}; rm /etc/systemd/system/{UNIT}; systemctl mask -q --runtime {UNIT}")
+    assert rig.show("LoadState")["LoadState"] == "masked"
+    ended = rig.activate(rig.release("r2"))
+    assert ended.outcome == "proven", ended
+    assert rig.show("LoadState", "UnitFileState") == {"LoadState": "loaded", "UnitFileState": "enabled"}
+
+
+def test_f17_what_systemd_cannot_start_at_all_is_told_with_the_step_and_its_cause(rig: Rig) -> None:
+    rig.placed("r1")
+    ended = rig.activate(rig.release("bad", Shape(service_lines="User=nobody-of-that-name\n")))
+    assert ended.outcome == "returned"
+    assert "exited with status 217" in ended.reason
+    assert "Failed at step USER spawning" in ended.reason
+
+
+def test_f25_a_disk_that_is_full_when_the_proof_is_recorded_is_told_and_the_next_run_records_it(
+    rig: Rig, background: Callable[[str], Background]
+) -> None:
+    rig.placed("r1")
+    rig.host.run(f"cp -a {FOLDER} /root/kept; mount -t tmpfs -o size=2m,mode=755 none {FOLDER}")
+    rig.host.run(f"cp -a /root/kept/. {FOLDER}")
+    started = background(rig.release("r2", Shape(faults={"start_delay": 3})))
+    started.reached("started")
+    rig.host.run(f"dd if=/dev/zero of={FOLDER}/filler bs=4k 2>/dev/null || true")
+    assert "answered and soaked, but that could not be recorded: no space left on the file system of" in started.end()
+    assert (proven(rig), rig.running()) == (["r1"], "r2")
+    rig.host.run(f"rm {FOLDER}/filler")
+    pid = rig.show("MainPID")
+    assert rig.activate("r2").outcome == "proven"
+    assert (proven(rig), rig.show("MainPID")) == (["r1", "r2"], pid)
 
 
 # --- going back
@@ -407,6 +447,17 @@ def test_f31_a_half_written_release_is_refused_and_touches_nobody(rig: Rig) -> N
     assert "not complete" in ended.reason
     assert rig.show("MainPID") == pid
     assert proven(rig) == ["r1"]
+
+
+def test_f31_a_clock_that_was_ahead_once_leads_back_to_no_older_release(rig: Rig) -> None:
+    for name in ("r1", "r2"):
+        activated(rig, name)
+    earlier = rig.host.run(f"ls {FOLDER}/activations").stdout.split()[-1]
+    rig.host.run(f"touch -d '+1 hour' {FOLDER}/activations/{earlier}/began.json")
+    activated(rig, "r3")
+    assert rig.activate("r2").outcome == "proven"
+    ended = rig.activate("r2", mode="return")
+    assert (ended.outcome, rig.running()) == ("returned", "r3")
 
 
 def test_f31_a_damaged_release_is_never_gone_back_to(rig: Rig) -> None:

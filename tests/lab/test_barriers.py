@@ -156,6 +156,17 @@ def test_an_abort_goes_back_at_once_from_each_barrier(rig: Rig, barrier: str) ->
     assert left_over(rig) == ""
 
 
+def test_f21_a_scheduler_that_dies_while_a_word_is_waited_for_is_seen_though_health_says_200(rig: Rig) -> None:
+    rig.release("r2", Shape(completion=1, timeout_stop=2))
+    one = change(rig, "r2", barriers={"passed": 300}).begin()
+    assert one.at == "passed"
+    rig.faults("r2", dead_scheduler=True)
+    wait_for(lambda: one.result["outcome"], seconds=120)
+    assert one.result["outcome"] == "returned"
+    assert "a completion did not come back within 1 s" in one.result["reason"]
+    assert rig.running() == "r1"
+
+
 def test_an_abort_ends_a_gate_that_would_take_long(rig: Rig) -> None:
     rig.faults("r2", start_delay=600)
     one = change(rig, "r2", barriers={"passed": LONG})

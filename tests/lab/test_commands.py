@@ -167,7 +167,7 @@ def test_f44_f46_an_interrupted_apply_ends_with_130_and_leaves_no_lock(serving: 
     assert run(serving, "apply", "fleet.py", "-y").status == 0
 
 
-def test_unlock_frees_the_lock_that_a_killed_controller_left(serving: Operator) -> None:
+def test_f44_unlock_frees_the_lock_that_a_killed_controller_left(serving: Operator) -> None:
     host = serving.lab.hosts[0]
     serving.hosts([host.name])
     flag = ask_for_new_release(serving)
@@ -205,3 +205,37 @@ def test_rollback_goes_back_to_the_release_before_and_to_a_named_one(serving: Op
     assert [running_release(host) for host in serving.lab.hosts] == second
     for host, release in zip(serving.lab.hosts, second, strict=True):
         assert_serves(host, release)
+
+
+def test_f6_a_plan_that_was_applied_in_part_can_be_applied_again_and_then_has_nothing_to_do(serving: Operator) -> None:
+    h1, h2, h3, h4 = serving.lab.hosts
+    rollout = {"waves": ["100%"], "failure_budget": 1}
+    flag = ask_for_new_release(serving, rollout=rollout)
+    assert run(serving, "plan", "fleet.py", "--out", "plan.json").status == 2
+    h3.cut_network()
+    try:
+        first = run(serving, "apply", "plan.json")
+    finally:
+        h3.restore_network()
+    assert first.status == 4, first.err
+    pids = [main_pid(host) for host in (h1, h2, h4)]
+    second = run(serving, "apply", "plan.json", "--json")
+    assert second.status == 0, second.err
+    ends = {host: end["outcome"] for host, end in second.json["hosts"].items()}
+    assert ends == {"h1": "unchanged", "h2": "unchanged", "h3": "proven", "h4": "unchanged"}
+    assert [main_pid(host) for host in (h1, h2, h4)] == pids
+    assert flag in arguments(h3)
+    assert run(serving, "apply", "plan.json").status == 0
+
+
+def test_f47_the_way_back_that_a_pause_tells_is_of_the_canary_alone(serving: Operator) -> None:
+    old = [running_release(host) for host in serving.lab.hosts]
+    ask_for_new_release(serving)
+    paused = run(serving, "apply", "fleet.py", "-y", "--pause-after", "canary")
+    assert paused.status == 2, paused.err
+    assert "take it back with rollback.py --limit h1 (without --limit" in paused.said
+    pids = [main_pid(host) for host in serving.lab.hosts[1:]]
+    back = run(serving, "rollback", "fleet.py", "-y", "--limit", "h1")
+    assert back.status == 0, back.err
+    assert [running_release(host) for host in serving.lab.hosts] == old
+    assert [main_pid(host) for host in serving.lab.hosts[1:]] == pids

@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+from functools import partial
 from typing import Any
 
 import pytest
@@ -33,6 +34,11 @@ def pending(host: Host) -> bool:
     return host.run(f"test -e {STATE}/services/k26/pending.json", check=False).returncode == 0
 
 
+def decided(host: Host) -> bool:
+    """Whether none waits there any more."""
+    return not pending(host)
+
+
 # --- confirmation
 
 
@@ -61,9 +67,9 @@ def test_f35_hosts_that_nobody_confirms_go_back_alone_also_across_a_reboot(servi
     reboots.kill()
     reboots.boot()
     for host in (stays_up, reboots):
-        wait_for(lambda host=host: not pending(host), seconds=STEP_SECONDS, what=f"{host.name} to decide")
+        wait_for(partial(decided, host), seconds=STEP_SECONDS, what=f"{host.name} to decide")
         wait_for_activation(host)
-        wait_for(lambda host=host: main_pid(host), what="the server")
+        wait_for(partial(main_pid, host), what="the server")
         assert_serves(host, old[host.name])
 
 

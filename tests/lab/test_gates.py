@@ -136,6 +136,25 @@ def test_an_argument_that_the_server_replaced_is_caught_and_no_secret_is_shown(r
     assert "launch_command" not in kept + ended.said
 
 
+def test_f10_a_secret_in_the_servers_own_arguments_is_shown_nowhere(rig: Rig) -> None:
+    """Where a key turns up in another argument, and a password in a URL."""
+    rig.placed("r1")
+    wrong = {"served_model_name": "it's p01s0n", "chat_template": "https://me:v3n0m@hub/x"}
+    shape = Shape(
+        secret="p01s0n",  # noqa: S106 - a value to look for
+        faults={"wrong_arguments": wrong},
+        gate={"arguments": {"served_model_name": "x", "chat_template": "https://me:v3n0m@hub/y"}},
+    )
+    ended = rig.activate(rig.release("bad", shape))
+    assert ended.outcome == "returned"
+    assert "served_model_name is it's •••, asked for x" in ended.reason
+    assert "chat_template is https://•••@hub/x, asked for https://•••@hub/y" in ended.reason
+    past = f"{FOLDER}/activations/*"
+    kept = rig.host.run(f"cat {past}/began.json {past}/events.jsonl {past}/result.json").stdout
+    assert "p01s0n" not in kept + ended.said
+    assert "v3n0m" not in ended.reason
+
+
 def test_an_argument_that_sglang_adjusts_by_its_own_rules_is_told_and_no_failure(rig: Rig) -> None:
     shape = Shape(
         options="--max-running-requests 64 --pp-size 8",
@@ -205,6 +224,25 @@ def test_a_slower_release_is_caught(rig: Rig) -> None:
     ended = rig.activate(rig.release("bad", slow))
     assert ended.outcome == "returned"
     assert "that release r1 reached, at least 0.50 is asked" in ended.reason
+
+
+# --- proofs that are switched off
+
+
+@pytest.mark.parametrize(
+    ("faults", "gate"),
+    [
+        ({"max_tokens_ignored": 3, "counters_stuck": True}, {"counters": False}),
+        ({"wrong_arguments": {"pp_size": 4}}, {"arguments": None}),
+        ({"other_answers": True}, {"golden": None}),
+        ({"dead_scheduler": True}, {"probe": "alive"}),
+    ],
+    ids=["counters", "arguments", "golden", "completion"],
+)
+def test_f21_a_proof_that_is_switched_off_fails_nothing(rig: Rig, faults: dict[str, Any], gate: dict[str, Any]) -> None:
+    rig.placed("r1")
+    ended = rig.activate(rig.release("r2", Shape(options="--enable-metrics", faults=faults, gate=gate)))
+    assert ended.outcome == "proven", ended
 
 
 # --- F43: a replica of several hosts

@@ -185,7 +185,7 @@ def uv_runs(steps: Steps) -> bool:
     return steps.host.run("pgrep -x uv", check=False).returncode == 0
 
 
-def test_a_build_that_hangs_or_is_killed_is_never_used_f25(steps: Steps) -> None:
+def test_f25_a_build_that_hangs_or_is_killed_is_never_used(steps: Steps) -> None:
     steps.done("account", users=["sglang"])
     steps.done("venv", **venv())
     index = hanging_index(steps)
@@ -211,7 +211,24 @@ def test_a_build_that_hangs_or_is_killed_is_never_used_f25(steps: Steps) -> None
     assert works(steps, "v1")
 
 
-def test_a_full_or_read_only_disk_touches_nothing_f25(steps: Steps) -> None:
+def test_f25_f38_pruning_leaves_a_build_alone_and_removes_the_half_that_a_killed_one_left(steps: Steps) -> None:
+    steps.done("account", users=["sglang"])
+    request = json.dumps({"state": STATE, **venv("v2", index_url=hanging_index(steps))})
+    steps.host.write("/root/request.json", request)
+    start = f"exec python3 -I {PROGRAM} venv < /root/request.json"
+    steps.host.run(f"systemd-run --unit=build -p KillMode=process sh -c {shlex.quote(start)}")
+    wait_for(lambda: uv_runs(steps) and steps.names(VENVS))
+    half = steps.names(VENVS)
+    steps.done("lock", run="r1", who="test@controller", what="test")
+    assert json.loads(steps.done("prune", run="r1", keep=0)[-1])["removed"] == []
+    assert steps.names(VENVS) == half
+    steps.host.run("kill -9 $(systemctl show -P MainPID build)")
+    wait_for(lambda: not uv_runs(steps))
+    assert json.loads(steps.done("prune", run="r1", keep=0)[-1])["removed"] == [f"the unfinished {VENVS}/{half[0]}"]
+    assert steps.names(VENVS) == []
+
+
+def test_f25_a_full_or_read_only_disk_touches_nothing(steps: Steps) -> None:
     steps.done("account", users=["sglang"])
     options = "size=400m,nr_inodes=3000"
     steps.host.run(
@@ -245,7 +262,7 @@ def test_a_full_or_read_only_disk_touches_nothing_f25(steps: Steps) -> None:
     assert steps.names(f"{STATE}/services/k26/releases") == ["r1"]
 
 
-def test_little_room_is_told_before_anything_is_fetched_f25(steps: Steps) -> None:
+def test_f25_little_room_is_told_before_anything_is_fetched(steps: Steps) -> None:
     steps.host.run(f"mkdir -p {VENVS} && mount -t tmpfs -o size=10m,mode=755 none {VENVS}")
     said = steps.refused("venv", **venv(user="root"))
     assert "1 packages take about 40 MB" in said

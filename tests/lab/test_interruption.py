@@ -243,7 +243,7 @@ def in_mid_build(happens: Callable[["subprocess.Popen[str]", Host], None]) -> Ca
 def silent_in_mid_activation(host: Host, operator: Operator) -> None:
     """The cable is cut, so that nothing tells the controller: it has to notice; the host takes a sick release back."""
     old = running_release(host)
-    health = {"startup_deadline": "3s", "interval": "300ms", "soak": "1s", "drain": "5s"}
+    health = {"startup_deadline": "3s", "ready_deadline": "3s", "interval": "300ms", "soak": "1s", "drain": "5s"}
     flag = ask_for_new_release(operator, health=health)
     fault(host, only_with=flag, dead_scheduler=True)
     process = operator.start("-y")

@@ -157,6 +157,23 @@ def test_f44_a_lease_without_a_sign_of_life_is_taken_over_and_that_is_recorded(r
     assert "locked: deploy by second@desk" in rig.command("stage", {"state": STATE, **staged}, check=False)
 
 
+@pytest.mark.parametrize("command", ["lock", "heartbeat", "unlock", "prune", "activate"])
+def test_f25_a_read_only_state_folder_is_told_and_nothing_is_touched(rig: Keeping, command: str) -> None:
+    rig.placed("r1")
+    rig.release("r2")
+    rig.locked()
+    before = rig.show("MainPID", "InvocationID")
+    rig.host.run(f"mount --bind {STATE} {STATE} && mount -o remount,bind,ro {STATE}")
+    run = "another" if command == "lock" else RUN
+    asked = {"who": "test@controller", "what": "test", "keep": 0, **rig.request("r2"), "run": run}
+    said = rig.command(command, asked, check=False)
+    assert "is read-only\nfix: look at `findmnt` and `dmesg`" in said
+    assert rig.show("MainPID", "InvocationID") == before
+    assert rig.ask("history") == []
+    rig.host.run(f"umount {STATE}")
+    assert rig.ask("heartbeat", run=RUN) == {"held": True}
+
+
 def test_f38_exactly_what_is_needed_stays_and_the_server_is_not_touched(rig: Keeping) -> None:
     rig.seven()
     before = rig.show("MainPID", "InvocationID")

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from lab import Host
+from tests.lab.commands import run
 from tests.lab.evidence import only_locked
 from tests.lab.incidents import (
+    QUICK,
     STEP_SECONDS,
     arguments,
     ask_for_new_release,
@@ -177,3 +179,58 @@ def test_f44_a_run_whose_lock_was_taken_goes_no_further(serving: Operator) -> No
     assert (held := holder(second))
     assert held["run"] == "other-run"  # it is not ours to free
     assert holder(first) is None
+
+
+@pytest.mark.parametrize("content", ["{half", "", "[1, 2]"])
+def test_f44_a_damaged_lock_counts_as_held_says_so_and_can_be_freed(serving: Operator, content: str) -> None:
+    host = serving.lab.hosts[0]
+    serving.hosts(["h1"])
+    flag = ask_for_new_release(serving)
+    host.write(LOCK, content)
+    with only_locked(host, most_sessions=12):  # it is asked several times
+        refused = serving.deploy()
+    assert refused.status == 1, refused.text
+    assert re.search(
+        rf"locked by a lock file that cannot be read \({LOCK}: it is damaged\), last", reasons(refused.text)
+    )
+    assert "free the lock with `sglang-fleet unlock`" in reasons(refused.text)
+    assert run(serving, "unlock", "fleet.py", "-y").status == 0
+    done = serving.deploy()
+    assert done.status == 0, done.text
+    assert flag in arguments(host)
+
+
+def test_f44_a_run_whose_lock_is_freed_by_hand_ends_what_it_began_and_goes_no_further(serving: Operator) -> None:
+    first, second, *_ = serving.lab.hosts
+    serving.hosts(["h1", "h2"])
+    old = running_release(second)
+    flag = ask_for_new_release(serving, rollout={"waves": [1, "100%"]}, health=QUICK | {"startup_deadline": "90s"})
+    fault(first, only_with=flag, start_delay=25)
+    process = serving.start("-y")
+    read_until(process, "[h1]", "started as pid")
+    freed = run(serving, "unlock", "fleet.py", "-y")
+    assert freed.status == 0, freed.err
+    text, _ = process.communicate(timeout=2 * STEP_SECONDS)
+    assert process.returncode == 1, text
+    assert "was freed by somebody while this run went on: nothing further is begun" in " ".join(text.split())
+    assert re.search(r"h1 +proven", text), text
+    assert re.search(r"h2 +NOT STARTED", text), text
+    assert running_release(second) == old
+
+
+def test_f44_runs_of_other_hosts_do_not_keep_each_other_out(serving: Operator) -> None:
+    first, second, *_ = serving.lab.hosts
+    flag = ask_for_new_release(serving, rollout={"waves": ["100%"]}, health=QUICK | {"startup_deadline": "90s"})
+    fault(second, only_with=flag, start_delay=25)
+    process = serving.start("-y", "--limit", "h2")
+    read_until(process, "[h2]", "started as pid")
+    done = serving.deploy("--limit", "h1")
+    assert done.status == 0, done.text
+    overlapping = serving.deploy("--limit", "h2", "--limit", "h3")
+    assert overlapping.status == 1, overlapping.text
+    assert overlapping.verdict("h2").startswith("REFUSED"), overlapping.text
+    assert overlapping.verdict("h3").startswith("NOT STARTED"), overlapping.text
+    text, _ = process.communicate(timeout=2 * STEP_SECONDS)
+    assert process.returncode == 0, text
+    assert flag in arguments(first)
+    assert flag in arguments(second)

@@ -7,7 +7,17 @@ import pytest
 
 from lab import Host
 from tests.lab.evidence import differing, traces, untouched
-from tests.lab.operator import SETTINGS, STATE, UNIT, Operator, Ran, main_pid, proven_releases, running_release
+from tests.lab.operator import (
+    SETTINGS,
+    STATE,
+    UNIT,
+    Operator,
+    Ran,
+    answers,
+    main_pid,
+    proven_releases,
+    running_release,
+)
 
 NOBODY = "10.77.0.200"  # an address of the lab's network that no host has
 UNIT_FILE = f"/etc/systemd/system/{UNIT}"
@@ -199,6 +209,72 @@ def test_f8_odd_bytes_and_modes_of_the_unit_are_shown_right_and_put_right(deploy
     assert all(host.read(UNIT_FILE) == unit for host in (h1, h2, h3, h4))
     assert h4.run(f"stat -c %a {UNIT_FILE}").stdout == "644\n"
     assert main_pid(h4) == pid  # the mode alone is no reason to restart a server
+
+
+def test_f8_a_unit_of_another_kind_place_or_owner_is_told_and_put_right(deployed: Operator) -> None:
+    h1, h2, h3, h4 = deployed.lab.hosts
+    deployed.settings({**SETTINGS, "rollout": ALL_AT_ONCE})
+    unit, pid = h3.read(UNIT_FILE), main_pid(h3)
+    h1.run(f"mv {UNIT_FILE} /root/k26.unit; ln -s /root/k26.unit {UNIT_FILE}; systemctl daemon-reload")
+    h2.run(f"systemctl stop {UNIT}; rm {UNIT_FILE}; systemctl daemon-reload; systemctl mask -q {UNIT}")
+    h3.run(f"chown operator {UNIT_FILE}")
+    h4.run(f"mv {UNIT_FILE} /run/systemd/system/{UNIT}; systemctl daemon-reload")
+    with untouched(*deployed.lab.hosts):
+        ran = deployed.plan()
+    assert ran.status == 0, ran.text
+    assert drifts(ran) == {
+        "h1": ["* the unit is a link to /root/k26.unit, not a file"],
+        "h2": ["* the unit is masked: nothing can start it"],
+        "h3": [f"* the unit belongs to the user {h3.run('id -u operator').stdout.strip()}, not to root"],
+        "h4": ["* the unit lies in /run/systemd/system: the next boot forgets it"],
+    }
+    assert "now a masked unit" in ran.text
+    done = deployed.deploy()
+    assert done.status == 0, done.text
+    for host in deployed.lab.hosts:
+        assert host.run(f"stat -c '%F %U %a' {UNIT_FILE}").stdout == "regular file root 644\n"
+        assert host.read(UNIT_FILE) == unit
+        assert host.run(f"systemctl is-enabled {UNIT}").stdout == "enabled\n"
+        assert answers(host)
+    assert main_pid(h3) == pid  # whose the file is, is no reason to restart a server
+    assert "nothing to do on h1, h2, h3, h4" in deployed.plan().text
+
+
+def test_f9_f12_what_a_hand_did_to_secrets_is_seen_but_not_shown_and_put_right(deployed: Operator) -> None:
+    h1, h2, h3, h4 = deployed.lab.hosts
+    deployed.settings({**SETTINGS, "rollout": ALL_AT_ONCE})
+    pids = [main_pid(host) for host in (h1, h2)]
+    secret = h1.run(f"ls {STATE}/services/k26/releases/{running_release(h1)}/secrets.yaml").stdout.strip()
+    text = h1.read(secret)
+    h1.run(f"chmod 0644 {secret}")
+    h2.run(f"sed -i s/poison/venom/ {secret}")
+    h3.run(f"cd $(dirname {secret}); echo HF_TOKEN=venom-3 >> environment; chmod 0666 logging.json")
+    h4.run(f"sed -i 's/--pp-size 8/& --api-key venom-4/; s/^Description=.*/&, key hf_{'venom' * 6}/' {UNIT_FILE}")
+    with untouched(*deployed.lab.hosts):
+        ran = deployed.plan()
+    assert ran.status == 0, ran.text
+    described = "Description=SGLang k26"
+    assert drifts(ran) == {
+        "h1": ["* others may read or change the release's secrets.yaml, by its mode"],
+        "h2": ["* the release's secrets.yaml was edited"],
+        "h3": [
+            *("* the environment was edited", "+HF_TOKEN=•••"),
+            "* others may read or change the release's logging.json, by its mode",
+        ],
+        "h4": [
+            *("* the unit was edited", f"-{described}", f"+{described}, key •••"),
+            *("-    --pp-size 8 \\", "+    --pp-size 8 --api-key ••• \\"),
+        ],
+    }
+    done = deployed.deploy("-vvv", "--debug")
+    assert done.status == 0, done.text
+    assert "venom" not in ran.text + done.text
+    for host in deployed.lab.hosts:
+        assert host.run(f"stat -c '%U %a' {secret}").stdout == "root 400\n"
+        assert host.read(secret) == text
+    assert main_pid(h1) == pids[0]  # what others could read is no reason to restart
+    assert main_pid(h2) != pids[1]  # it may have read what somebody wrote
+    assert "nothing to do on h1, h2, h3, h4" in deployed.plan().text
 
 
 def test_what_somebody_changed_is_shown_apart_from_what_the_settings_change(deployed: Operator) -> None:

@@ -12,7 +12,7 @@ from itertools import pairwise
 import pytest
 
 from lab import Host, Lab
-from tests.lab.incidents import ask_for_new_release, assert_serves, fault, heal, make_serving, reasons
+from tests.lab.incidents import QUICK, ask_for_new_release, assert_serves, fault, heal, make_serving, reasons
 from tests.lab.operator import SETTINGS, Operator, proven_releases, running_release
 
 HOSTS = 24
@@ -20,6 +20,7 @@ TARGETS = (1, 6, 24)
 WAVES = {"waves": [1, "25%", "100%"]}
 POLICIES = ("all", "wave", "host")
 STRIDE = 8
+PATIENT = QUICK | {"startup_deadline": "240s", "ready_deadline": "240s"}  # so many hosts share one machine
 CAUSE = "status 9"
 
 
@@ -86,7 +87,7 @@ def test_f39_f41_one_bad_host_among_24_ends_as_the_policy_says(operator: Operato
     on_failure, budget = policy(position)
     old = {host.name: running_release(host) for host in hosts}
     rollout = WAVES | {"on_failure": on_failure, "failure_budget": budget}
-    flag = ask_for_new_release(operator, rollout=rollout)
+    flag = ask_for_new_release(operator, rollout=rollout, health=PATIENT)
     fault(hosts[position - 1], only_with=flag, exit_at_start=9)
     try:
         done = operator.run("-y", seconds=400)

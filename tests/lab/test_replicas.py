@@ -11,6 +11,7 @@ from lab import Host
 from tests.lab.evidence import only_locked
 from tests.lab.incidents import (
     QUICK,
+    STEP_SECONDS,
     arguments,
     end_run,
     environment,
@@ -139,7 +140,7 @@ def test_f43_f44_what_a_dead_controller_left_between_two_releases_is_ended_by_th
     assert_pair_serves(h3, h4, number=40)
 
 
-def test_f43_f44_an_interrupted_replica_is_called_back(pairs: Operator) -> None:
+def test_f43_f44_an_interrupted_replica_is_called_back_and_the_next_run_brings_it_on(pairs: Operator) -> None:
     h1, h2, *others = pairs.lab.hosts
     ask(pairs, number=41)
     process = pairs.start("-y")
@@ -147,10 +148,11 @@ def test_f43_f44_an_interrupted_replica_is_called_back(pairs: Operator) -> None:
     with only_locked(*others):
         text = end_run(process, signal.SIGINT)
     assert process.returncode == 128 + signal.SIGINT, text
-    assert "back where it was" in text or "called back" in text or "ends that alone" in text
-    for host in (h1, h2):
-        wait_for_activation(host)
-    assert_pair_serves(h1, h2, number=1)
+    where = text.partition("Where each host is")[2]
+    assert re.search(r"h1 +on its way to k26 [0-9a-f]{16}, (called back|and ends that alone)", where), text
+    done = pairs.deploy()
+    assert done.status == 0, done.text
+    assert_pair_serves(h1, h2, number=41)
 
 
 def test_a_change_of_one_node_alone_restarts_the_other_with_it(pairs: Operator) -> None:
@@ -180,3 +182,59 @@ def test_f33_the_replica_goes_back_by_hand_together(pairs: Operator) -> None:
     assert done.status == 0, done.text
     assert_pair_serves(h1, h2, number=1)
     assert_pair_serves(h3, h4, number=1)
+
+
+def test_f40_f43_a_replica_with_a_node_that_is_off_is_left_out_as_one_and_counts_once(pairs: Operator) -> None:
+    h1, h2, h3, h4 = pairs.lab.hosts
+    pid = main_pid(h1)
+    ask(pairs, number=70, rollout={"waves": [1, "100%"], "on_unreachable": "skip", "failure_budget": 1})
+    h2.cut_network()
+    try:
+        done = pairs.deploy()
+    finally:
+        h2.restore_network()
+    assert done.status == 1, done.text
+    assert done.verdict("h2").startswith("SKIPPED"), done.text
+    assert "h2 of its replica of k26 cannot be changed now" in reasons(done.text)
+    assert_pair_serves(h3, h4, number=70)
+    assert (main_pid(h1), interval(h1), answers(h1)) == (pid, "1", True)
+
+
+@pytest.mark.parametrize("then", ["deploy.py", "rollback.py"])
+def test_f43_f47_nodes_that_still_wait_for_a_dead_controller_keep_nobody_out(pairs: Operator, then: str) -> None:
+    h1, h2, *_ = pairs.lab.hosts
+    pid = main_pid(h1)
+    ask(pairs, number=80)
+    process = pairs.start("-y", "--limit", "h1", "--limit", "h2")
+    read_until(process, "[h2]", "at `checked`")
+    h2.cut_network()  # so that it cannot be called back
+    text, _ = process.communicate(timeout=2 * STEP_SECONDS)
+    h2.restore_network()
+    assert process.returncode == 1, text
+    assert main_pid(h1) == pid
+    done = pairs.run("--limit", "h1", "--limit", "h2", script=then)
+    assert done.status == 0, done.text
+    assert "stopped by the controller: the run that began it is over" in " ".join(done.text.split())
+    if then == "deploy.py":
+        assert_pair_serves(h1, h2, number=80)
+    else:
+        assert_pair_serves(h1, h2, number=1)
+        assert main_pid(h1) == pid
+
+
+@pytest.mark.parametrize("moment", ["healthy, soaking", "at `passed`"])
+def test_f43_f44_nodes_of_an_interrupted_run_do_not_wait_for_its_word(pairs: Operator, moment: str) -> None:
+    """They would wait for minutes, one of them without the other."""
+    h1, h2, *others = pairs.lab.hosts
+    ask(pairs, number=90, health=QUICK | {"ready_deadline": "20s", "soak": "4s"})
+    process = pairs.start("-y")
+    read_until(process, moment)
+    with only_locked(*others):
+        text = end_run(process, signal.SIGINT)
+    assert process.returncode == 128 + signal.SIGINT, text
+    where = text.partition("Where each host is")[2]
+    for name in ("h1", "h2"):
+        assert re.search(rf"{name} +on its way to k26 [0-9a-f]{{16}}, called back", where), text
+    for host in (h1, h2):
+        wait_for_activation(host)
+    assert_pair_serves(h1, h2, number=1)

@@ -152,6 +152,21 @@ def test_f30_a_first_deploy_that_fails_on_a_host_with_nothing_leaves_it_clean(op
     assert left.stdout == ""
 
 
+def test_f39_of_two_named_canaries_each_has_to_be_proven(serving: Operator) -> None:
+    h1, h2, h3, h4 = serving.lab.hosts
+    old = {host.name: running_release(host) for host in (h2, h3)}
+    flag = ask_for_new_release(serving, rollout={"canary": ["h3", "h2"], "waves": ["100%"], "failure_budget": 2})
+    fault(h2, only_with=flag, exit_at_start=3)
+    with only_locked(h1, h4):
+        done = serving.deploy()
+    assert done.status == 1, done.text
+    assert "stopped after wave 1 of 2 (canary): h2 did not reach the release, and a canary has to" in done.text
+    assert done.verdict("h2").startswith("RETURNED"), done.text
+    assert done.verdict("h3").startswith("TAKEN BACK"), done.text
+    for host in (h2, h3):
+        assert_serves(host, old[host.name])
+
+
 # --- who goes back
 
 
@@ -201,12 +216,13 @@ def test_f41_the_last_host_alone_makes_the_whole_a_failure(serving: Operator) ->
 
 
 def test_f40_a_failure_within_the_budget_lets_the_rollout_go_on_and_is_no_success(serving: Operator) -> None:
-    first, *others = serving.lab.hosts
-    flag = ask_for_new_release(serving, rollout={"waves": [1, "100%"], "failure_budget": 1})
-    fault(first, only_with=flag, exit_at_start=3)
+    canary, bad, *rest = serving.lab.hosts
+    others = [canary, *rest]
+    flag = ask_for_new_release(serving, rollout={"waves": [1, 2, "100%"], "failure_budget": 1})
+    fault(bad, only_with=flag, exit_at_start=3)
     done = serving.deploy()
     assert done.status == 1, done.text
-    assert done.verdict("h1").startswith("RETURNED"), done.text
+    assert done.verdict("h2").startswith("RETURNED"), done.text
     assert all(done.verdict(host.name).startswith("proven") for host in others), done.text
     assert all(flag in arguments(host) for host in others)
 
@@ -266,7 +282,7 @@ def test_f20_f21_every_kind_of_sick_server_goes_back_with_its_cause(serving: Ope
         ({"empty_completion": True}, "last seen: 200, but /generate answers a completion without a token"),
         ({"health_503_for": 600}, "did not answer within 5 s; last seen: 503, loading"),
     ]
-    health = {"startup_deadline": "5s", "interval": "300ms", "soak": "2s", "drain": "5s"}
+    health = {"startup_deadline": "5s", "ready_deadline": "5s", "interval": "300ms", "soak": "2s", "drain": "5s"}
     serving.hosts([host.name for host in hosts])
     flag = ask_for_new_release(serving, rollout=ALL_AT_ONCE, health=health)
     for host, (faults, _) in zip(hosts, sick, strict=True):

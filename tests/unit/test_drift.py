@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sglang_fleet.drift import drift
-from sglang_fleet.observe import Activation, DropIn, Proven, ServiceState, UnitFile, Unknown
+from sglang_fleet.observe import Activation, AlteredFiles, DropIn, Proven, ServiceState, UnitFile, Unknown
 from sglang_fleet.plan import ServiceChange, make_plan
 from sglang_fleet.release import Release
 from tests.factories import NOTHING_INSTALLED, converged, handwritten, host_state, release, service
@@ -17,6 +17,8 @@ OLD, NEW = release(service(args={"pp_size": 4})), release()
 TEXT = NEW.text("unit").encode()
 EDITED = TEXT.replace(b"--pp-size 8", b"--pp-size 2")
 DROPIN = DropIn("/etc/systemd/system/sglang-k26.service.d/x.conf", b"[Service]\nEnvironment=API_KEY=poison-1\n")
+
+NOT_OURS = {"installed_release": None, "installed_service": None}
 
 
 def unit(text: bytes, mode: str = "0644", kind: str = "file") -> UnitFile:
@@ -73,6 +75,19 @@ def test_without_any_trace_of_what_was_put_there_nothing_is_claimed() -> None:
     [
         ({"unit": unit(TEXT, mode="0666")}, "the unit has the mode 0666, not 0644"),
         ({"unit": unit(TEXT, kind="symlink")}, "the unit is a link, not a file"),
+        (
+            {"unit": UnitFile("symlink", "/opt/x", "0777", TEXT), "enabled": "linked"},
+            "the unit is a link to /opt/x, not a file",
+        ),
+        (
+            {"unit": UnitFile("symlink", "/dev/null", "0666", b""), "enabled": "masked", **NOT_OURS},
+            "the unit is masked: nothing can start it",
+        ),
+        ({"unit": replace(unit(TEXT), owner=1000)}, "the unit belongs to the user 1000, not to root"),
+        (
+            {"fragment": "/run/systemd/system/sglang-k26.service"},
+            "the unit lies in /run/systemd/system: the next boot forgets it",
+        ),
         ({"dropins": (DROPIN,)}, "a drop-in changes the unit"),
         ({"dropins": (replace(DROPIN, content=b""),)}, f"there is an empty drop-in: {DROPIN.path}"),
         ({"environment_file": b"NCCL_ALGO=Tree\n"}, "the environment was edited"),
@@ -84,7 +99,7 @@ def test_without_any_trace_of_what_was_put_there_nothing_is_claimed() -> None:
         ({"running_release": "older"}, "the process runs release older, and not what is installed"),
         ({"running_release": None}, "the process runs no release of ours, and not what is installed"),
         ({"needs_reload": True}, "the unit's files were changed, and systemd has not read them again"),
-        ({"unit": None, "installed_release": None, "installed_service": None}, "the unit was removed"),
+        ({"unit": None, **NOT_OURS}, "the unit was removed"),
         (
             {"proven": (Proven("newer", "t", "a"),)},
             f"the unit of release {NEW.id} was put back; newer was proven last",
@@ -92,7 +107,7 @@ def test_without_any_trace_of_what_was_put_there_nothing_is_claimed() -> None:
     ],
 )
 def test_every_way_of_changing_a_host_by_hand_is_named(changes: dict[str, Any], sign: str) -> None:
-    state = replace(converged(NEW), staged_unit=None if changes.get("unit", True) else TEXT, **changes)
+    state = replace(converged(NEW), staged_unit=None if changes.get("installed_service", True) else TEXT, **changes)
     assert signs(state) == [sign]
     assert planned(state).activate
 
@@ -162,6 +177,21 @@ def test_an_edited_environment_is_staged_again_and_the_server_restarts() -> None
     assert not change.difference
 
 
+def test_an_edited_secret_file_is_staged_again_and_the_server_restarts() -> None:
+    state = replace(converged(NEW), altered_files=AlteredFiles(edited=("secrets.yaml",)))
+    change = planned(state)
+    assert (change.stage, change.activate, change.restart) == (True, True, True)
+    assert change.why == "secrets.yaml of the release was edited by hand"
+    assert signs(state) == ["the release's secrets.yaml was edited"]
+
+
+def test_f12_a_secret_file_that_others_may_read_is_staged_again_and_nothing_restarts() -> None:
+    state = replace(converged(NEW), altered_files=AlteredFiles(exposed=("secrets.yaml",)))
+    change = planned(state)
+    assert (change.stage, change.activate) == (True, False)
+    assert signs(state) == ["others may read or change the release's secrets.yaml, by its mode"]
+
+
 def test_f9_no_secret_of_a_hand_is_shown() -> None:
     nameless = DropIn("/y.conf", b"[Service]\nEnvironment=X=poison-2\n")
     state = edited(dropins=(DROPIN, nameless), environment_file=b"HF_TOKEN=poison-3\nX=poison-2\n")
@@ -172,7 +202,16 @@ def test_f9_no_secret_of_a_hand_is_shown() -> None:
 
 
 VALUES: dict[str, Any] = {
-    "unit": st.sampled_from([None, unit(TEXT), unit(EDITED), unit(TEXT, "0600"), unit(TEXT, kind="symlink")]),
+    "unit": st.sampled_from(
+        [
+            *(None, unit(TEXT), unit(EDITED), unit(TEXT, "0600"), unit(TEXT, kind="symlink")),
+            *(replace(unit(TEXT), owner=1000), UnitFile("symlink", "/dev/null", "0666", b"")),
+        ]
+    ),
+    "fragment": st.sampled_from(["/etc/systemd/system/x.service", "/run/systemd/system/x.service", ""]),
+    "altered_files": st.sampled_from(
+        [AlteredFiles(), AlteredFiles(edited=("secrets.yaml",)), AlteredFiles(exposed=("environment",))]
+    ),
     "dropins": st.sampled_from([(), (DROPIN,)]),
     "active": st.sampled_from(["active", "failed", "inactive", "activating"]),
     "enabled": st.sampled_from(["enabled", "disabled", ""]),
@@ -196,5 +235,5 @@ def test_drift_always_has_something_to_do(values: dict[str, Any]) -> None:
 
 
 def test_the_property_above_knows_every_field_that_a_plan_hangs_on() -> None:
-    for_the_eye = {"fragment", "load", "sub", "result", "main_pid", "restarts", "invocation", "active_since"}
+    for_the_eye = {"load", "sub", "result", "main_pid", "restarts", "invocation", "active_since"}
     assert {field.name for field in fields(ServiceState)} == VALUES.keys() | for_the_eye

@@ -14,7 +14,7 @@ from sglang_fleet.observe import HostState, NotKnown, ProbeUnreadable, ServiceSt
 
 PROCESS = {"pid": 1, "command": "python3", "unit": None}
 SERVICE: dict[str, Any] = {
-    "unit": {"exists": True, "kind": "file", "target": None, "mode": "0644", "text_b64": "W1VuaXRdDQo="},
+    "unit": {"exists": True, "kind": "file", "target": None, "mode": "0644", "text_b64": "W1VuaXRdDQo=", "owner": 0},
     "fragment": "/etc/systemd/system/a.service",
     "dropins": [{"path": "/x.conf", "text_b64": "/w=="}],
     "load": "loaded",
@@ -36,6 +36,7 @@ SERVICE: dict[str, Any] = {
     "release_manifest": {"venv_id": "v"},
     "environment_b64": "QT0xCg==",
     "staged_unit_b64": "W1VuaXRdCg==",
+    "altered_files": {"edited": ["secrets.yaml"], "exposed": []},
 }
 ANSWER: dict[str, Any] = {
     "schema": 1,

@@ -41,13 +41,19 @@ def ran(*arguments: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
 
 
 def boot(
-    state: Path, command: str, request: Mapping[str, Any], *, source: str = "", read_only: bool = False
+    state: Path,
+    command: str,
+    request: Mapping[str, Any],
+    *,
+    source: str = "",
+    read_only: bool = False,
+    sends: bool = True,
 ) -> "subprocess.CompletedProcess[str]":
     packed = program()
     envelope = {
         "state": str(state),
         "digest": packed.digest,
-        "program": base64.b64encode(packed.content).decode(),
+        "program": base64.b64encode(packed.content).decode() if sends else "",
         "probe": probe_name(),
         "read_only": read_only,
         "request": {"state": str(state), **request},
@@ -136,8 +142,37 @@ def test_it_is_put_in_place_and_run(tmp_path: Path) -> None:
     assert (tmp_path / "host" / f"{program().digest}.pyz").read_bytes() == program().content
     assert {path.name for path in (tmp_path / "host").iterdir()} == {
         f"{program().digest}.pyz",
+        f"{program().digest}-{HEXVERSION}.bin",
         f"{probe_name()}-{HEXVERSION}.bin",
     }
+
+
+def loads_from(state: Path) -> str:
+    """The file from which the program that is kept takes its modules."""
+    place = state / "host" / f"{program().digest}.pyz"
+    told = ran("-v", str(place), "dance").stderr  # Python says what it loads, and from where
+    return next(line for line in told.splitlines() if f"import '{PACKAGE}'" in line or f"{PACKAGE}/__init__" in line)
+
+
+def test_it_runs_compiled_unless_the_copy_is_damaged_or_gone(tmp_path: Path) -> None:
+    boot(tmp_path, "account", {"users": []})
+    compiled = tmp_path / "host" / f"{program().digest}-{HEXVERSION}.bin"
+    assert compiled.name in loads_from(tmp_path)
+    content = compiled.read_bytes()
+    compiled.write_bytes(content[:-1] + b"x")
+    assert f"{program().digest}.pyz" in loads_from(tmp_path)
+    compiled.unlink()
+    assert f"{program().digest}.pyz" in loads_from(tmp_path)
+
+
+def test_a_program_that_is_kept_is_compiled_for_a_python_that_came_later(tmp_path: Path) -> None:
+    boot(tmp_path, "account", {"users": []})
+    compiled = tmp_path / "host" / f"{program().digest}-{HEXVERSION}.bin"
+    compiled.unlink()
+    assert boot(tmp_path, "services", {}, read_only=True, sends=False).returncode == 0
+    assert not compiled.exists()
+    assert boot(tmp_path, "account", {"users": []}, sends=False).returncode == 0
+    assert compiled.exists()
 
 
 def test_a_damaged_program_is_put_right(tmp_path: Path) -> None:
@@ -174,6 +209,7 @@ def test_without_a_kept_probe_the_controller_is_told_to_send_it(content: bytes |
 def test_a_probe_that_cannot_be_kept_stops_nothing(tmp_path: Path) -> None:
     """On a full disk the commands that need no room have to work: they tell how an activation ended."""
     boot(tmp_path, "account", {"users": []})
-    (tmp_path / "host" / f"{probe_name()}-{HEXVERSION}.bin").unlink()
+    for compiled in (tmp_path / "host").glob("*.bin"):
+        compiled.unlink()
     assert boot(tmp_path, "account", {"users": []}, source=FULL_DISK + boot_source()).returncode == 0
     assert [path.name for path in (tmp_path / "host").iterdir()] == [f"{program().digest}.pyz"]

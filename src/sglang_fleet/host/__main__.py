@@ -26,6 +26,7 @@ COMMANDS = {
     "result": "activation.result",
     "services": "activation.services",
     "stage": "install.stage",
+    "steps": "install.steps",
     "unlock": "keeping.unlock",
     "venv": "install.venv",
 }

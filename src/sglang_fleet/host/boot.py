@@ -5,18 +5,21 @@ compiled probe), `read_only` and `request`. Nothing of it stands in argv, where 
 Without `program` the one that is kept here is run; where there is none, that is said, and nothing else is done.
 """
 
-import base64
+import binascii
 import hashlib
+import importlib.util
 import io
 import json
 import marshal
 import os
 import runpy
-import secrets
 import sys
 
 NOT_KEPT = "the program is not kept here"
 """What is said when it was not sent either; roles/connection.py sends it then."""
+
+PYC_HEAD = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8)
+"""What begins a compiled module that is not held against a source: the name of the program says what it was made of."""
 
 
 def is_kept(path: str, digest: str) -> bool:
@@ -40,25 +43,31 @@ def install(folder: str, digest: str, content: bytes) -> str:
     return path
 
 
-def keep_probe(program: str, place: str) -> None:
-    """Compile the program's probe for the runs to come, see kept_probe.py; they also do without."""
-    path = "%s-%x.bin" % (place, sys.hexversion)
-    if os.path.exists(path):
+def keep_compiled(program: str, probe: str) -> None:
+    """Compile the program and its probe for the calls to come, see entry.py and kept_probe.py; they also do without."""
+    places = ["%s-%x.bin" % (place, sys.hexversion) for place in (program[: -len(".pyz")], probe)]
+    if all(os.path.exists(place) for place in places):
         return
     import zipfile  # noqa: PLC0415 - slow to import, and needed once
 
     with zipfile.ZipFile(program) as archive:
-        source = archive.read("sglang_fleet_host/probe.py")
-    code = compile(source, "probe.py", "exec", dont_inherit=True, optimize=2)
+        sources = {name: archive.read(name) for name in archive.namelist() if name != "__main__.py"}
+    codes = {name: compile(text, name, "exec", dont_inherit=True, optimize=2) for name, text in sources.items()}
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, code in codes.items():
+            archive.writestr(name + "c", PYC_HEAD + marshal.dumps(code))
+    packed = buffer.getvalue()
     try:
-        write(path, marshal.dumps(code), mode=0o644)
+        write(places[0], hashlib.sha256(packed).hexdigest().encode() + packed, mode=0o644)
+        write(places[1], marshal.dumps(codes["sglang_fleet_host/probe.py"]), mode=0o644)
     except OSError:
         return  # a disk that is full is told about by what needs it
 
 
 def write(path: str, content: bytes, *, mode: int) -> None:
     """Write a file so that its name never stands for half of it."""
-    beside = os.path.join(os.path.dirname(path), "." + secrets.token_hex(8))
+    beside = os.path.join(os.path.dirname(path), "." + os.urandom(8).hex())
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -80,9 +89,11 @@ def main() -> None:
         kept = os.path.join(folder, envelope["digest"] + ".pyz")
         if not is_kept(kept, envelope["digest"]):
             sys.exit(NOT_KEPT)
+        if not envelope["read_only"]:
+            keep_compiled(kept, os.path.join(folder, envelope["probe"]))  # another Python may have come since
         run(kept, envelope["request"])
         return
-    content = base64.b64decode(envelope["program"])
+    content = binascii.a2b_base64(envelope["program"])
     if envelope["read_only"]:
         run(in_memory(content), envelope["request"])
         return
@@ -90,7 +101,7 @@ def main() -> None:
         path = install(folder, envelope["digest"], content)
     except OSError as error:
         sys.exit("error: %s: %s\nfix: see to the disk, then run again" % (envelope["state"], error.strerror))
-    keep_probe(path, os.path.join(folder, envelope["probe"]))
+    keep_compiled(path, os.path.join(folder, envelope["probe"]))
     run(path, envelope["request"])
 
 

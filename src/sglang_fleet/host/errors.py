@@ -13,3 +13,8 @@ class HostError(Exception):
         super().__init__(what)
         self.what = what
         self.fix = fix
+
+    @property
+    def told(self) -> str:
+        """Both as one line, for a place that has one."""
+        return f"{self.what}; {self.fix}" if self.fix else self.what

@@ -12,7 +12,6 @@ import errno
 import fcntl
 import hashlib
 import os
-import secrets
 import shutil
 import time
 from pathlib import Path
@@ -51,7 +50,7 @@ def digest(path: str) -> str:
 
 def random_name(prefix: str) -> str:
     """Return a name nobody can guess beforehand, starting with `prefix`."""
-    return prefix + secrets.token_hex(12)
+    return prefix + os.urandom(12).hex()
 
 
 def free_bytes(folder: str) -> int:

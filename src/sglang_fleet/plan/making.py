@@ -2,7 +2,16 @@
 
 from collections.abc import Sequence
 
-from sglang_fleet.drift import drift, environment_edited, odd_mode, staged_copy_edited
+from sglang_fleet.drift import (
+    drift,
+    environment_edited,
+    is_masked,
+    odd_folder,
+    odd_mode,
+    odd_owner,
+    other_files_edited,
+    staged_copy_edited,
+)
 from sglang_fleet.observe import HostState, ServiceState, UnitFile, Unknown
 from sglang_fleet.plan.changes import HostPlan, ServiceChange
 from sglang_fleet.plan.differences import difference, difference_of_manifests
@@ -58,7 +67,7 @@ def _service_change(release: Release, state: ServiceState, secrets: Sequence[str
         difference=tuple(difference(release, state, secrets) if why else difference_of_manifests(release, state)),
         drift=drift(release, state, secrets),
         # The server may have read what is put right; that what runs is the release does not tell.
-        restart=bool(why) and environment_edited(state),
+        restart=bool(why) and (environment_edited(state) or _read_at_start(state)),
     )
 
 
@@ -77,8 +86,13 @@ def _is_staged(release: Release, state: ServiceState) -> bool:
     gate is not seen: it is staged once more, before it is activated, which changes nothing when all is right.
     """
     installed = state.installed_release == release.id and release.id in state.known_releases()
-    edited = environment_edited(state) or staged_copy_edited(state)
+    edited = environment_edited(state) or staged_copy_edited(state) or state.edited_files or state.exposed_files
     return installed and not edited and not difference_of_manifests(release, state)
+
+
+def _read_at_start(state: ServiceState) -> bool:
+    """Whether a file that the server reads when it starts was edited."""
+    return bool(other_files_edited(state))
 
 
 def why_activate(release: Release, state: ServiceState) -> str:
@@ -87,17 +101,21 @@ def why_activate(release: Release, state: ServiceState) -> str:
     checks = (
         (state.installed_bytes() is None, "not installed yet"),
         (state.installed_service not in (None, release.service), "another service's unit is installed"),
+        (is_masked(state), "the unit is masked"),
         (state.installed_release is None, "a unit written by hand is installed"),
         (state.installed_release != release.id, "another release is installed"),
         (state.installed_bytes() != wanted, "the installed unit was edited by hand"),
         (isinstance(state.unit, UnitFile) and state.unit.kind != "file", "the installed unit is a link, not a file"),
+        (bool(odd_folder(state)), f"the installed unit lies in {odd_folder(state)}"),
         (bool(state.dropins), "drop-ins change the unit"),
         (environment_edited(state), "the release's environment was edited by hand"),
+        (_read_at_start(state), f"{', '.join(other_files_edited(state))} of the release was edited by hand"),
         (state.active != "active", f"the unit is {state.active}"),
         (state.running_release != release.id, "the process still runs another release"),
         (state.needs_reload is True, "systemd has not read the unit's files again since they changed"),
         (state.enabled != "enabled", "the unit is not enabled at boot"),
         (state.proven_release != release.id, "the running release has not been proven since it was started"),
         (bool(odd_mode(state)), "the installed unit has another mode; putting that right restarts nothing"),
+        (bool(odd_owner(state)), "the installed unit is not root's; putting that right restarts nothing"),
     )
     return next((why for holds, why in checks if holds), "")

@@ -75,13 +75,18 @@ def _why_not(
         return f"the plan leaves it alone: it was refused when the plan was made ({'; '.join(saved.refused[host])})"
     if host not in saved.hosts:
         return "the plan knows nothing of it"
-    before, after = saved.hosts[host].fingerprint, fingerprint(state, releases=releases, salt=saved.salt)
-    changed = [_said(key, before[key], after[key]) for key in before if key in after and before[key] != after[key]]
-    if changed:
-        return f"changed since the plan was made: {'; '.join(changed)}"
-    if planned is not None and list(planned.actions) != saved.hosts[host].actions:
-        return "changed since the plan was made: something else would have to be done there now"
-    return ""
+    if planned is not None and planned.nothing_to_do:  # the plan was applied there already, perhaps
+        return ""
+    return _changed(saved.hosts[host], fingerprint(state, releases=releases, salt=saved.salt), planned)
+
+
+def _changed(before: SavedHost, after: Mapping[str, str], planned: HostPlan | None) -> str:
+    """What is another than it was when the plan was made; empty when nothing is."""
+    was = before.fingerprint
+    changed = [_said(key, was[key], after[key]) for key in was if key in after and was[key] != after[key]]
+    if not changed and planned is not None and list(planned.actions) != before.actions:
+        changed = ["something else would have to be done there now"]
+    return f"changed since the plan was made: {'; '.join(changed)}" if changed else ""
 
 
 def _said(aspect: str, before: str, after: str) -> str:

@@ -16,6 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from sglang_fleet.answer import Unknown
+from sglang_fleet.drift import UNIT_FOLDER, odd_folder, odd_owner
 from sglang_fleet.observed import UnitFile, User
 
 if TYPE_CHECKING:
@@ -89,10 +90,12 @@ def _service(name: str, state: ServiceState, salt: str) -> Iterator[tuple[str, s
     manifest = {} if isinstance(state.release_manifest, Unknown) else state.release_manifest or {}
     staged = manifest.get("files") or {}
     yield f"the unit of {name}", _unit(state, staged, salt)
-    yield f"the mode of the unit of {name}", _word(state.unit.mode) if isinstance(state.unit, UnitFile) else NONE
+    yield f"the mode of the unit of {name}", _mode(state)
+    yield f"the folder of the unit of {name}", _word(odd_folder(state) or UNIT_FOLDER) if state.unit else NONE
     yield f"the drop-ins of {name}", _dropins(state, salt)
     yield f"the environment of {name}", _text(state.environment_file, staged.get("environment"), salt)
     yield f"the staged unit of {name}", _text(state.staged_unit, staged.get("unit"), salt)
+    yield f"the files of the installed release of {name}", _altered(state)
     yield f"the installed release of {name}", _installed(state, manifest, salt)
     yield f"the releases of {name} on the host", _digest(_names(state.releases), salt)
     yield f"the last proof of {name}", _last_proof(state)
@@ -110,6 +113,20 @@ def _unit(state: ServiceState, staged: Mapping[str, str], salt: str) -> str:
         return _word(state.unit)
     text = _text(state.unit.text, staged.get("unit"), salt)
     return text if state.unit.kind == "file" else f"{state.unit.kind} {text}"
+
+
+def _mode(state: ServiceState) -> str:
+    if not isinstance(state.unit, UnitFile):
+        return NONE
+    mode, owner = _word(state.unit.mode), odd_owner(state)
+    return f"{mode} of user {owner}" if owner else mode
+
+
+def _altered(state: ServiceState) -> str:
+    if isinstance(state.altered_files, Unknown):
+        return UNREAD
+    files = {"edited": state.edited_files, "exposed": state.exposed_files}
+    return "; ".join(f"{what}: {', '.join(names)}" for what, names in files.items() if names) or "as staged"
 
 
 def _dropins(state: ServiceState, salt: str) -> str:

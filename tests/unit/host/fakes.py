@@ -207,6 +207,11 @@ class FakeAsker:
             return Answer(LOADING, "503, loading")
         return None if server.answer.kind == SILENT else server.answer
 
+    def wait(self, seconds: float) -> bool:
+        if self.answer() is None:
+            self._systemd.clock.sleep(seconds)
+        return self.answer() is not None
+
 
 def installed_name(files: UnitFiles) -> str:
     """The release the installed unit names, or BY_HAND."""

@@ -52,6 +52,16 @@ def test_f1_a_host_with_nothing_on_it_is_a_clean_create_plan() -> None:
         ({"installed_release": None, "installed_service": None}, "a unit written by hand is installed"),
         ({"unit": UnitFile("file", None, "0644", b"edited\n")}, "the installed unit was edited by hand"),
         ({"unit": with_mode("0666")}, "the installed unit has another mode; putting that right restarts nothing"),
+        (
+            {"unit": replace(with_mode("0644"), owner=1000)},
+            "the installed unit is not root's; putting that right restarts nothing",
+        ),
+        ({"fragment": "/run/systemd/system/x.service"}, "the installed unit lies in /run/systemd/system"),
+        (
+            {"unit": UnitFile("symlink", "/dev/null", "0666", b""), "installed_release": None}
+            | {"installed_service": None},
+            "the unit is masked",
+        ),
         ({"unit": with_mode("0666"), "active": "failed"}, "the unit is failed"),
     ],
 )

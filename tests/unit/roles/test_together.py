@@ -37,9 +37,12 @@ class Hosts:
         self.said.append(" ".join(filter(None, (name, asked["mode"] if command == "activate" else command, barrier))))
         returns = asked["mode"] == "return"
         if command == "abort":
+            return "cleared" if "cleared" in asked["barriers"] else Verdict(Outcome.RETURNED)
+        if barrier == "cleared":
             return Verdict(Outcome.RETURNED)
         if not returns and barrier in self.ends.get(name, {}):
-            return Verdict(self.ends[name][barrier], f"at {barrier}")
+            end = self.ends[name][barrier]
+            return "cleared" if end is Outcome.RETURNED else Verdict(end, f"at {barrier}")
         if barrier == "sealed" or not asked["barriers"] or (barrier == "passed" and "sealed" not in asked["barriers"]):
             return Verdict(Outcome.RETURNED if returns else Outcome.PROVEN)
         return NEXT[barrier] if "checked" in asked["barriers"] else "passed"
@@ -90,6 +93,15 @@ def test_when_one_fails_the_others_are_called_back(monkeypatch: pytest.MonkeyPat
     other = "h2" if bad == "h1" else "h1"
     assert hosts.said.count(f"{other} abort") == 1
     assert f"{bad} abort" not in hosts.said
+
+
+def test_what_was_before_starts_when_all_have_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    hosts = Hosts(h2={"stopped": Outcome.RETURNED})
+    one = change(monkeypatch, hosts, "h1", "h2", "h3")
+    one.begin()
+    assert sorted(hosts.said[-3:]) == ["h1 proceed cleared", "h2 proceed cleared", "h3 proceed cleared"]
+    assert all("cleared" not in said for said in hosts.said[:-3])
+    assert set(outcomes(one).values()) == {Outcome.RETURNED}
 
 
 def test_one_that_fails_when_others_are_proven_has_them_go_back(monkeypatch: pytest.MonkeyPatch) -> None:

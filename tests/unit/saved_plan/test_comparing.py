@@ -70,6 +70,10 @@ def test_a_host_where_something_else_would_have_to_be_done_is_refused() -> None:
     }
 
 
+def test_f6_a_host_where_the_plan_was_applied_already_is_as_it_should_be_and_not_refused() -> None:
+    assert changed(host_state({"k26": converged(NEW)}), plan=saved({"h1": host()})) == {}
+
+
 def test_hosts_that_the_plan_leaves_alone_stay_so() -> None:
     states = {"h1": host(), "h2": host(), "h3": host()}
     plan = saved({}, releases={"h1": [NEW], "h2": [NEW]}, refused={"h1": ["no driver"]}, unreachable=["h2"])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from sglang_fleet.observe import (
     Activation,
+    AlteredFiles,
     ComputeProcess,
     Disk,
     DropIn,
@@ -98,8 +99,9 @@ SERVICE: dict[str, list[tuple[Any, str | None]]] = {
         (replace(UNIT, text=b"edited"), "the unit of k26"),
         (replace(UNIT, kind="symlink", target="/x"), "the unit of k26"),
         (replace(UNIT, mode="0666"), "the mode of the unit of k26"),
+        (replace(UNIT, owner=1000), "the mode of the unit of k26"),
     ],
-    "fragment": [("/usr/lib/systemd/system/x.service", None)],
+    "fragment": [("/run/systemd/system/sglang-k26.service", "the folder of the unit of k26"), ("", None)],
     "dropins": [((DropIn("/x.conf", b"[Service]\n"),), "the drop-ins of k26")],
     "load": [("masked", None)],
     "active": [("failed", "the server of k26"), ("activating", None)],
@@ -131,6 +133,11 @@ SERVICE: dict[str, list[tuple[Any, str | None]]] = {
     ],
     "environment_file": [(b"A=1\n", "the environment of k26"), (None, "the environment of k26")],
     "staged_unit": [(b"edited", "the staged unit of k26")],
+    "altered_files": [
+        (AlteredFiles(edited=("secrets.yaml",)), "the files of the installed release of k26"),
+        (AlteredFiles(exposed=("secrets.yaml",)), "the files of the installed release of k26"),
+        (EIO, "the files of the installed release of k26"),
+    ],
 }
 CASES = [(False, name, *case) for name, cases in HOST.items() for case in cases]
 CASES += [(True, name, *case) for name, cases in SERVICE.items() for case in cases]

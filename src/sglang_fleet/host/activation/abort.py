@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from ..machine.clock import RealClock
-from . import follow
+from . import follow, result
 from .layout import Layout, checked_name
 from .words import Words
 
@@ -25,4 +25,5 @@ def run(request: dict[str, Any], *, say: Callable[[str], None]) -> int:
     if not (folder / "result.json").exists():
         why, by = str(request.get("why") or ""), str(request.get("by") or "unknown")
         Words(folder).abort(why, by=by, at=RealClock().utc())
-    return follow.tell(layout, activation, say=say, since=since)
+    follow.tell(layout, activation, say=say, since=since)
+    return result.tell_along(request, say=say)

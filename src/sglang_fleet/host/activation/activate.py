@@ -17,8 +17,7 @@ from ..errors import HostError
 from ..files import ensure_folder, storage, write_atomically
 from ..keeping import lock
 from ..machine.units import run_program
-from . import follow
-from .activate_run import events_of, refuse
+from . import follow, result
 from .events import PRIVATE_FILE, PRIVATE_FOLDER
 from .layout import Layout
 from .lock import holder_of
@@ -54,7 +53,8 @@ def run(request: dict[str, Any], *, say: Callable[[str], None]) -> int:
         except HostError:
             (folder / "request.json").unlink()  # asked again, it is started again
             raise
-    return follow.run(request, say=say)
+    follow.run(request, say=say)
+    return result.tell_along(request, say=say)
 
 
 def command(layout: Layout, asked: Request, *, python: str, program: str) -> list[str]:
@@ -96,6 +96,8 @@ def _start(asked: Request, layout: Layout) -> None:
         if holder_of(layout.lock) is not None or time.monotonic() >= until:
             break
         time.sleep(TAKEN_POLL)  # one that is over: its process has yet to end
+    from .activate_run import events_of, refuse  # noqa: PLC0415 - loads all of the transaction, and is needed here alone
+
     holder = holder_of(layout.lock)
     events = events_of(asked, layout, say=lambda _: None)  # `follow` says it
     refuse(asked, events, f"another change of {asked.service} is going on: {holder or layout.transient_unit}")

@@ -72,7 +72,13 @@ class Arrival:
         self._prove(destination, Watched.of(self.switch.files.name, status, adopted=True), known)
 
     def back(self, destination: Destination, *, old: Status, served: bool) -> None:
-        """Go back: nobody is asked for a word on the way, and nothing is soaked. Raises StartError, SystemctlError."""
+        """Go back: nobody is asked whether, and nothing is soaked. Raises StartError, SystemctlError.
+
+        Nodes of a replica all stop first: a server that starts sooner would meet another node's that failed with it.
+        """
+        if self.barriers.has("cleared"):
+            self.switch.stop(old=old, served=served)
+            self.barriers.rest("cleared")
         watched = self._start(destination, old=old, served=served)
         if watched is not None:
             gate = destination.gate

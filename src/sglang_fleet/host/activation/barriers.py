@@ -104,6 +104,25 @@ class Barriers:
         """Whether an interrupted activation had nothing left to wait for."""
         return self.progress.reached == RECORDED
 
+    def rest(self, name: str) -> None:
+        """Wait on the way back. It is gone on with in any case: a word only makes it sooner."""
+        if not self.has(name):
+            return
+        clock, progress = self.events.clock, self.progress
+        progress.at = name
+        progress.deadlines.setdefault(name, Deadline.after(self.patience[name], clock))
+        progress.offsets[name] = self.events.size()
+        with contextlib.suppress(HostError):
+            self._write()
+        began = clock.monotonic()
+        while self._left(name) > 0 and not self.words.permitted(name):
+            text = f"stopped, waiting at `{name}` until the other nodes have too, {span(self._left(name))} at most"
+            self.events.wait("holding", name, text, age=clock.monotonic() - began)
+            clock.sleep(POLL)
+        progress.at = ""
+        with contextlib.suppress(HostError):
+            self._write()
+
     def settle(self) -> None:
         """Write down that there is nothing left to wait for: from here on no word counts.
 

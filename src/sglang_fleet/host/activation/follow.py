@@ -118,7 +118,7 @@ def tell(layout: Layout, activation: str, *, say: Callable[[str], None], since: 
             return 0
         if time.monotonic() >= next_look:
             next_look = time.monotonic() + LIFE_INTERVAL
-            lifeless = 0 if _lives(layout, activation, begun=tail.begun) else lifeless + 1
+            lifeless = 0 if lives(layout, activation, begun=tail.begun) else lifeless + 1
             if lifeless >= _LOOKS_WITHOUT_LIFE:
                 raise HostError(
                     f"activation {activation} of {layout.service} ended without a result",
@@ -133,12 +133,12 @@ def _let_go(layout: Layout, activation: str) -> None:
     until = time.monotonic() + _LETTING_GO
     while time.monotonic() < until:
         holder = holder_of(layout.lock)
-        if holder is None or holder.activation != activation or not _lives(layout, activation, begun=True):
+        if holder is None or holder.activation != activation or not lives(layout, activation, begun=True):
             return
         time.sleep(_LETTING_GO_POLL)
 
 
-def _lives(layout: Layout, activation: str, *, begun: bool) -> bool:
+def lives(layout: Layout, activation: str, *, begun: bool) -> bool:
     """Return whether the activation may still come to a result."""
     try:
         states = [Systemd().show(unit).active for unit in (layout.transient_unit, layout.resume_unit)]

@@ -34,12 +34,18 @@ _PRIVATE = 0o700  # a hand-written unit may hold a key in its ExecStart
 
 @dataclass(frozen=True)
 class Piece:
-    """One file of a unit: where it belongs, its bytes, its mode; `link` is its target when it is a symbolic link."""
+    """One file of a unit: where it belongs, its bytes, its mode.
+
+    Attributes:
+        link: its target when it is a symbolic link.
+        foreign: whether it belongs to somebody else than who writes units, so that they can change it.
+    """
 
     path: Path
     data: bytes
     mode: int
     link: str = ""
+    foreign: bool = False
 
 
 @dataclass(frozen=True)
@@ -187,7 +193,8 @@ def _piece(path: Path) -> Piece:
     if stat.S_ISLNK(details.st_mode):
         data = path.read_bytes() if path.is_file() else b""
         return Piece(path=path, data=data, mode=0o644, link=str(path.readlink()))
-    return Piece(path=path, data=path.read_bytes(), mode=stat.S_IMODE(details.st_mode))
+    foreign = details.st_uid != os.geteuid()
+    return Piece(path=path, data=path.read_bytes(), mode=stat.S_IMODE(details.st_mode), foreign=foreign)
 
 
 def _stored(index: int, piece: Piece, unit_name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Callable
 
@@ -10,6 +11,7 @@ from ..machine import foreign, processes
 from ..machine.verify import verify
 from . import decide, pending
 from .found import keep, look, newest_foreign
+from .history import next_place
 from .layout import SECTION
 from .outcome import RefusalError
 from .releases import UnusableError, load, read_proven
@@ -100,13 +102,15 @@ class Groundwork:
             "release": self.request.release,
             "previous": previous,
             "at": self.switch.clock.utc(),
+            "place": next_place(self.layout),
         }
         events.record("began.json", began)
 
     def tidy(self, seen: decide.Seen, destination: Destination) -> None:
-        """Put right what needs no restart: the file's mode, and whether it starts with the host."""
+        """Put right what needs no restart: the file's owner and mode, and whether it starts with the host."""
         for piece in destination.pieces:
             if piece not in seen.installed and not piece.link:
+                os.chown(piece.path, os.geteuid(), os.getegid())
                 piece.path.chmod(piece.mode)
         self.switch.enable(destination.enabled)
 

@@ -20,11 +20,22 @@ def previous_of(layout: Layout, release: str) -> str:
     An activation writes began.json before its first change, so this holds for one that was killed as well.
     """
     known = [
-        (path.stat().st_mtime_ns, str(began["previous"]))
+        (place_of(began), path.stat().st_mtime_ns, str(began["previous"]))
         for path in layout.activations.glob("*/began.json")
         if (began := _read(path)).get("release") == release and began.get("previous")
     ]
-    return max(known, default=(0, ""))[1]
+    return max(known, default=(0, 0, ""))[2]
+
+
+def next_place(layout: Layout) -> int:
+    """Return the place of the activation that begins now: a clock that was set makes none of them the last one."""
+    return 1 + max((place_of(_read(path)) for path in layout.activations.glob("*/began.json")), default=0)
+
+
+def place_of(began: dict[str, Any]) -> int:
+    """Return where an activation stands among those of its service, by its began.json; 0 where that does not say."""
+    place = began.get("place")
+    return place if isinstance(place, int) else 0
 
 
 def past(layout: Layout) -> list[dict[str, Any]]:

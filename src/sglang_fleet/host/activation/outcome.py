@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Mapping
 
 from ..errors import HostError
-from .gate import GateSpec
+from .gate_spec import GateSpec
 from .layout import checked_name, checked_unit_name
 from .patience import BARRIERS
 

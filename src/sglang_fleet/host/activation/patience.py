@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any, Mapping
 if TYPE_CHECKING:
     from ..machine.clock import Clock
 
-BARRIERS = ("checked", "stopped", "passed", "sealed")
-"""In the order in which an activation comes to them. At the first two nothing runs that has to be watched."""
+BARRIERS = ("checked", "stopped", "passed", "sealed", "cleared")
+"""In the order in which an activation comes to them. At the first two nothing runs that has to be watched.
+
+The last one is on the way back alone: what failed is stopped, and what was before it not started yet.
+"""
 
 
 @dataclass(frozen=True)

@@ -88,8 +88,9 @@ def read(layout: Layout) -> Pending | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no note of an activation"
         raise HostError(
-            f"{layout.pending} cannot be read: {error}",
+            f"{layout.pending} cannot be read: {why}",
             fix="see which release runs, then move the file aside and run again",
         ) from None
 

@@ -11,7 +11,7 @@ from typing import Any, Callable
 from ..errors import HostError
 from ..keeping import lock
 from ..machine.clock import RealClock
-from . import follow
+from . import follow, result
 from .layout import Layout, checked_name
 from .patience import BARRIERS
 from .words import Progress, Words
@@ -33,4 +33,5 @@ def run(request: dict[str, Any], *, say: Callable[[str], None]) -> int:
         if request.get("run"):
             lock.check(layout.state, checked_name(request, "run"))
         Words(folder).permit(barrier, by=str(request.get("by") or "unknown"), at=RealClock().utc())
-    return follow.tell(layout, activation, say=say, since=Progress.read(folder).offsets.get(barrier, 0))
+    follow.tell(layout, activation, say=say, since=Progress.read(folder).offsets.get(barrier, 0))
+    return result.tell_along(request, say=say)

@@ -166,8 +166,9 @@ def read_proven(path: Path) -> list[Proven]:
     except FileNotFoundError:
         return []
     except (OSError, ValueError, KeyError, TypeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no list of proven releases"
         raise HostError(
-            f"{path} cannot be read: {error}",
+            f"{path} cannot be read: {why}",
             fix="repair it, or move it aside if this host should start afresh",
         ) from None
 

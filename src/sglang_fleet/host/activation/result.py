@@ -1,4 +1,7 @@
-"""The command `result`: print how an activation ended, as JSON. It changes nothing."""
+"""The command `result`: print how an activation ended, as JSON. It changes nothing.
+
+Whoever follows an activation can have it told along with the last line: `"with_result": true` in the request.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import json
 from typing import Any, Callable
 
 from ..errors import HostError
+from ..record import MARK
 from .layout import Layout, checked_name
 from .words import waits_at
 
@@ -16,14 +20,28 @@ def run(request: dict[str, Any], *, say: Callable[[str], None]) -> int:
     Raises:
         HostError: the result is there and cannot be read.
     """
+    say(json.dumps(_read(request)))
+    return 0
+
+
+def tell_along(request: dict[str, Any], *, say: Callable[[str], None]) -> int:
+    """Print the same as a line for the controller, if the request asks for it; a call of its own is spared.
+
+    Raises:
+        HostError: as `run`.
+    """
+    if request.get("with_result") is True:
+        say(MARK + json.dumps(_read(request)))
+    return 0
+
+
+def _read(request: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever the file holds
     layout, activation = Layout.of(request), checked_name(request, "activation")
     folder = layout.activation(activation)
     path = folder / "result.json"
     try:
-        content = json.loads(path.read_text())
+        return json.loads(path.read_text())
     except FileNotFoundError:
-        content = {"outcome": None, "at": waits_at(folder)}
+        return {"outcome": None, "at": waits_at(folder)}
     except (OSError, ValueError) as error:
         raise HostError(f"{path} cannot be read: {error}") from None
-    say(json.dumps(content))
-    return 0

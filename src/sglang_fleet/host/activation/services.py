@@ -10,10 +10,13 @@ from ..errors import HostError
 from ..machine.processes import running_release
 from ..machine.units import SystemctlError, Systemd
 from . import pending
+from .follow import lives
 from .found import section_value
 from .history import previous_of
 from .layout import DEFAULT_STATE, Layout, UnitFiles
+from .lock import holder_of
 from .releases import read_proven
+from .words import waits_at
 
 
 def run(request: dict[str, Any], *, say: Callable[[str], None]) -> int:
@@ -21,9 +24,10 @@ def run(request: dict[str, Any], *, say: Callable[[str], None]) -> int:
 
     `installed` is a release, "" when a unit by hand is; `previous` what ran before it; `running` the release of the
     running process, "" for none, null when it cannot be told; `restarts` how often systemd has started it again by
-    itself, null likewise; `pending` the activation with barriers that is not over, null for none; `replica` that of the
-    installed release. `releases` are those staged, oldest first, each with `release`, `created_at`, `by`, `replica` and
-    `proven`, which is null when the list of proven ones cannot be read.
+    itself, null likewise; `pending` the activation with barriers that is not over, null for none; `going_on` any other
+    that is not, with its `activation`, `mode` and `release`, null for none; `replica` that of the installed release.
+    `releases` are those staged, oldest first, each with `release`, `created_at`, `by`, `replica` and `proven`, which is
+    null when the list of proven ones cannot be read.
 
     Raises:
         HostError: the state folder, or what is pending, cannot be read.
@@ -44,14 +48,15 @@ def _services(state: Path) -> Iterator[dict[str, Any]]:
         manifests = _manifests(layout)
         unit_name = next((str(one["unit_name"]) for one in reversed(manifests) if one.get("unit_name")), "")
         if unit_name:
-            installed = _installed(unit_name)
+            installed, unfinished = _installed(unit_name), _pending(layout)
             yield {
                 "service": place.name,
                 "unit_name": unit_name,
                 "installed": installed,
                 "previous": previous_of(layout, installed) if installed else "",
                 **_process(unit_name),
-                "pending": _pending(layout),
+                "pending": unfinished,
+                "going_on": None if unfinished else _going_on(layout),
                 "replica": next((one.get("replica") for one in manifests if one.get("release") == installed), None),
                 "releases": _releases(layout, manifests),
             }
@@ -107,4 +112,30 @@ def _process(unit_name: str) -> dict[str, Any]:
 
 def _pending(layout: Layout) -> str | None:
     unfinished = pending.read(layout)
-    return unfinished.activation if unfinished is not None else None
+    return unfinished.activation if unfinished is not None else _waiting(layout)
+
+
+def _waiting(layout: Layout) -> str | None:
+    """Return the activation that holds the service and waits for a word before it has touched, and noted, anything."""
+    activation = _holding(layout)
+    return activation if activation and waits_at(layout.activation(activation)) else None
+
+
+def _going_on(layout: Layout) -> dict[str, str] | None:
+    """Return the activation that changes the service at this moment."""
+    activation = _holding(layout)
+    if not activation or not lives(layout, activation, begun=True):
+        return None
+    try:
+        asked = json.loads((layout.activation(activation) / "request.json").read_text())
+        return {"activation": activation, **{key: str(asked.get(key) or "") for key in ("mode", "release")}}
+    except (OSError, ValueError, AttributeError):
+        return {"activation": activation, "mode": "", "release": ""}
+
+
+def _holding(layout: Layout) -> str:
+    """Return the activation that the service is locked by, if it has no result yet; it may have died."""
+    holder = holder_of(layout.lock)
+    if holder is None or not holder.activation or (layout.activation(holder.activation) / "result.json").exists():
+        return ""
+    return holder.activation

@@ -21,18 +21,24 @@ SLOW_COMPLETIONS = 5
 """Completions in a row without an answer, at the end of the soak: a full queue makes ours wait like anybody's."""
 
 
+COMPLETION_INTERVAL = 10.0
+"""Seconds between two completions while a word is waited for: /health says 200 with a scheduler that is dead."""
+
+
 class Serving:
     """Watches on, until it is over or the server does not serve any more."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
+        self._completion_due = COMPLETION_INTERVAL
 
     def run(self, *, over: Callable[[float], bool], proving: bool, waits: str, says: Callable[[float], str]) -> None:
         """Watch a server that serves until it is `over`.
 
         Args:
-            over: asked once each look.
-            proving: also ask for many short completions, spread over the time, and at its end for one like the first.
+            over: asked at each look, and between them.
+            proving: ask for many short completions, spread over the time, and at its end for one like the first; else
+                only for one like the first now and then.
             waits: the kind of event that is told meanwhile.
             says: the text of it.
         """
@@ -49,9 +55,11 @@ class Serving:
                     return
                 sent += asked.count if isinstance(asked, Stamina) else 0
                 failures, why = 0, ""
+                self._completion_due = now - began + COMPLETION_INTERVAL if asked is not None else self._completion_due
                 next_ask = now + self._watch.spec.interval
             elif answer is not None:
-                failures, next_ask = failures + 1, now + self._watch.spec.interval
+                # A little longer than after a good one: a queue that is full gets time to empty.
+                failures, next_ask = failures + 1, now + self._watch.spec.interval + self._watch.look
                 if self._bad(asked, answer, failures):
                     said = f"{why}, and {answer.text}" if why and why != answer.text else answer.text
                     self._watch.fail(f"was healthy for {span(now - began)}, then not: {said}")
@@ -63,7 +71,7 @@ class Serving:
                 # A question that was out when the time was over proves nothing of its end.
                 last = self._ask_on(final=final, proving=proving, sent=sent, failures=failures, age=now - began)
             self._watch.around.events.wait(waits, waits, says(now), age=now - began)
-            self._watch.pause()
+            self._watch.pause(None if final else over)
 
     def _ask_on(self, *, final: bool, proving: bool, sent: int, failures: int, age: float) -> bool:
         """Ask a server that serves for what is next: /health, some short completions, or one like the first.
@@ -71,7 +79,7 @@ class Serving:
         Returns whether a good answer to it is the end.
         """
         watch = self._watch
-        completion, question = Completion(watch.spec.completion), watch.spec.question
+        completion, question = Completion(watch.spec.completion, obeyed=watch.spec.proofs.counters), watch.spec.question
         many = proving and question.probe == "generate" and question.leader is None
         wanted = (REQUESTS if final else due(age, watch.spec.soak)) - sent if many else 0
         if failures >= HEALTH_FAILURES and question.probe != "alive":
@@ -82,7 +90,8 @@ class Serving:
         if wanted > 0:
             watch.ask(Stamina(watch.spec.completion, wanted), health=health)
             return False
-        watch.ask(completion if final else None, health=health)
+        due_now = not proving and question.probe != "alive" and age >= self._completion_due
+        watch.ask(completion if final or due_now else None, health=health)
         return final
 
     def _bad(self, asked: Proof | None, answer: Answer, failures: int) -> bool:

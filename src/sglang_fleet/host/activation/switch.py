@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 POLL = 0.25
 """Seconds between two looks at a job."""
 
+FIRST_POLL = 0.05
+"""The same in the first second, in which most jobs end."""
+
 STOP_MARGIN = 5.0
 """Seconds after TimeoutStopSec during which systemd's own kill may do its work."""
 
@@ -39,11 +42,13 @@ UNSERVED_STOP = 30.0
 """Seconds at most to stop a server that never answered: it has no request to finish."""
 
 _SETTLED_LOOKS = 4
-_SHORT_WAIT = 5.0
+_FIRST_WAIT, _SHORT_WAIT = 1.0, 5.0
 
 
 def _pace(age: float) -> float:
     """Return how long to wait between two looks: closely at first, once a second in a long wait."""
+    if age < _FIRST_WAIT:
+        return FIRST_POLL
     return POLL if age < _SHORT_WAIT else 1.0
 
 
@@ -204,7 +209,7 @@ class Switch:
                 f"waiting for systemd to start it ({status.sub}), {span(round(age))}",
                 age=age,
             )
-            self.clock.sleep(_pace(age))
+            self.clock.sleep(max(_pace(age), POLL) if settled else _pace(age))
 
 
 def still_there(before: Status, now: Status) -> bool:

@@ -78,7 +78,7 @@ class Transaction:
         except HostError as error:
             if self.barriers.progress.reached:
                 raise
-            self.ending.end("refused", str(error))
+            self.ending.end("refused", error.told)
         else:
             if unfinished is None or unfinished.activation != self.request.activation:
                 self._begin(unfinished)
@@ -110,7 +110,8 @@ class Transaction:
             self.ending.end(refusal.outcome, str(refusal), refusal.lines)
         except (UnusableError, HostError, SystemctlError, OSError, NoWordError) as error:
             # What may fail after the first change is caught where it is made: nothing has been touched here.
-            self.ending.end("refused", self.events.masks.hide(str(error)))
+            said = error.told if isinstance(error, HostError) else str(error)
+            self.ending.end("refused", self.events.masks.hide(said))
 
     def _activate(self, seen: decide.Seen, unfinished: Pending | None) -> None:
         """Bring the release up, or go back."""

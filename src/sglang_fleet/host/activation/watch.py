@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 LONGEST_LOOK = 1.0
 """Seconds at most between two looks at the process."""
 
+END_POLL = 0.1
+"""Seconds between two looks whether what is waited for is over: they cost next to nothing."""
+
 
 class Watch:
     """The looks at one start, and the question that is out.
@@ -81,9 +84,30 @@ class Watch:
                 return Answer(WRONG, stranger)
         return answer
 
-    def pause(self) -> None:
-        """Let time pass until the next look."""
-        self.around.clock.sleep(min(self.spec.interval, LONGEST_LOOK))
+    @property
+    def look(self) -> float:
+        """Seconds between two looks at most."""
+        return min(self.spec.interval, LONGEST_LOOK)
+
+    def pause(self, over: Callable[[float], bool] | None = None) -> None:
+        """Let time pass until the next look, which comes sooner when the answer is there.
+
+        Args:
+            over: whether what is waited for is over at a moment; then, too, the next look comes at once.
+        """
+        clock = self.around.clock
+        until = clock.monotonic() + self.look
+        left = until - clock.monotonic()
+        while left > 0:
+            step = left if over is None else min(left, END_POLL)
+            if self.busy:
+                if self.around.asker.wait(step):
+                    return
+            else:
+                clock.sleep(step)
+            if over is not None and over(clock.monotonic()):
+                return
+            left = until - clock.monotonic()
 
     def fail(self, reason: str, *, died: bool = False) -> NoReturn:
         """Give the start up."""

@@ -103,6 +103,7 @@ class Progress:
 
 def waits_at(folder: Path) -> str:
     """Return the barrier at which an activation waits for a word that was not said yet; "" when it does not."""
-    at = Progress.read(folder).at
-    words = Words(folder)
-    return at if at and not words.permitted(at) and not words.aborted() else ""
+    at, words = Progress.read(folder).at, Words(folder)
+    if not at or words.permitted(at):
+        return ""
+    return at if at == "cleared" or not words.aborted() else ""

@@ -78,7 +78,9 @@ def _served(stock: Stock) -> set[str]:
 def _unfinished(stock: Stock) -> list[PastActivation]:
     """Return the activations without a result after which none came to one: they go on, or the next run does."""
     finished = max((past.order for past in stock.activations if past.finished), default=(0.0, ""))
-    return [past for past in stock.activations if not past.finished and past.order > finished]
+    place = max((past.place for past in stock.activations if past.finished), default=0)
+    later = (past for past in stock.activations if past.order > finished or past.place > place)
+    return [past for past in later if not past.finished]
 
 
 def _activations(stock: Stock, releases: Collection[str]) -> list[PastActivation]:

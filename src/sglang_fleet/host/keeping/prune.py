@@ -25,6 +25,7 @@ from .lock import check, state_of
 from .mentions import Mentions, Reader, UnknownError
 from .references import References
 from .removal import PRUNED, Removal, mount_points
+from .unlock import free
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,6 +69,8 @@ class Held:
 def run(request: dict[str, Any], *, say: Callable[[str], None]) -> int:
     """Print {"removed": [words], "skipped": [words], "bytes": freed}.
 
+    With `unlock` this is the last that its run wants of the host, and its lease is ended as well.
+
     Raises:
         HostError: the lock of this host is not this run's, or the disk takes no change.
     """
@@ -78,6 +81,8 @@ def run(request: dict[str, Any], *, say: Callable[[str], None]) -> int:
         prune(asked, removal)
     except UnknownError as error:
         removal.skipped.append(f"nothing more was removed, because what is needed is not known: {error}")
+    if request.get("unlock") is True:
+        free(asked.state, asked.run)
     say(json.dumps({"removed": removal.removed, "skipped": removal.skipped, "bytes": removal.freed}))
     return 0
 

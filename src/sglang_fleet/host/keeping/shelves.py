@@ -22,6 +22,7 @@ PROGRAMS_KEPT = PROBES_KEPT = 3
 
 _OF_A_BUILD = re.compile(r"\.building-(.+)-[0-9a-f]{24}")
 _PROGRAM = re.compile(r"[0-9a-f]{16}\.pyz")
+_COMPILED = re.compile(r"([0-9a-f]{16})-[0-9a-f]+\.bin")
 _PROBE = re.compile(r"probe-[0-9a-f]{16}-[0-9a-f]+\.bin")
 
 
@@ -60,7 +61,10 @@ def toolkits(state: Path, needed: Collection[str], removal: Removal) -> None:
 
 
 def programs(state: Path, needed: Collection[str], removal: Removal) -> None:
-    """Remove old host programs and compiled probes, but for the last ones and for those that are needed."""
+    """Remove old host programs and compiled probes, but for the last ones and for those that are needed.
+
+    What a program was compiled to goes with it.
+    """
     folder = state / "host"
     names = _names(folder, removal)
     for kind, kept, what in ((_PROGRAM, PROGRAMS_KEPT, "host program"), (_PROBE, PROBES_KEPT, "compiled probe")):
@@ -68,6 +72,10 @@ def programs(state: Path, needed: Collection[str], removal: Removal) -> None:
         for _, name in known[:-kept]:
             if name not in needed:
                 removal.file(folder / name, what=f"{what} {name}")
+    for name in names:
+        compiled = _COMPILED.fullmatch(name)
+        if compiled and not (folder / f"{compiled[1]}.pyz").exists():
+            removal.file(folder / name, what=f"compiled host program {name}")
 
 
 def _names(folder: Path, removal: Removal) -> list[str]:

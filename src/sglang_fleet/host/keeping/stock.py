@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterator
 
 from ..activation.found import PREFIX
+from ..activation.history import place_of
 from ..activation.releases import read_proven
 from ..errors import HostError
 from .mentions import UnknownError
@@ -61,9 +62,14 @@ class PastActivation:
     finished: bool
     release: str
     previous: str
-    began: float
+    began: tuple[int, float]
     named: frozenset[str]
     found: frozenset[str]
+
+    @property
+    def place(self) -> int:
+        """Return where it stands among those that began, whatever the clock said; 0 for one that did not begin."""
+        return self.began[0]
 
 
 @dataclass(frozen=True)
@@ -153,7 +159,7 @@ def _activation(folder: Path) -> PastActivation:
         finished=(folder / "result.json").exists(),
         release=str(began.get("release") or ""),
         previous=str(began.get("previous") or ""),
-        began=times[1],
+        began=(place_of(began), times[1]),
         named=frozenset((*_texts(request), *_texts(began))),
         found=frozenset(found),
     )

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 from ..activation.layout import checked_name
 from . import lease as leases
 from . import takeovers
 from .lease import Moment
 from .lock import state_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def run(request: dict[str, Any], *, say: Callable[[str], None]) -> int:
@@ -36,3 +39,13 @@ def run(request: dict[str, Any], *, say: Callable[[str], None]) -> int:
                 leases.remove(state)
     say(json.dumps({"released": released}))
     return 0
+
+
+def free(state: Path, run: str) -> bool:
+    """End the lease of a run; returns whether it had one. Raises HostError."""
+    with leases.mutex(state):
+        held = leases.read(state)
+        mine = held is not None and held.run == run
+        if mine:
+            leases.remove(state)
+    return mine

@@ -195,6 +195,9 @@ class Asker(Protocol):
     def answer(self) -> Answer | None:
         """Return the answer once it is there, and once only; None while it is not."""
 
+    def wait(self, seconds: float) -> bool:
+        """Let time pass until the answer is there, at most so many seconds; returns whether it is there."""
+
 
 class ThreadAsker:
     """Asks from a thread of its own, so that a server that hangs never hides that its process has died."""
@@ -202,17 +205,20 @@ class ThreadAsker:
     def __init__(self, asking: Callable[[Question], Answer] = ask) -> None:
         self._asking = asking
         self._answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+        self._answered = threading.Event()
 
     def ask(self, question: Question) -> None:
         """Begin to ask in a new thread; one that hangs in an older question keeps its own queue, which nobody reads."""
         answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
-        self._answers = answers
+        answered = threading.Event()
+        self._answers, self._answered = answers, answered
 
         def work() -> None:
             try:
                 answers.put(self._asking(question))
             except Exception as error:  # noqa: BLE001 - a thread's exception would be lost: any is an answer
                 answers.put(Answer(WRONG, f"asking failed: {short(error)}"))
+            answered.set()
 
         threading.Thread(target=work, daemon=True).start()
 
@@ -222,3 +228,7 @@ class ThreadAsker:
             return self._answers.get_nowait()
         except queue.Empty:
             return None
+
+    def wait(self, seconds: float) -> bool:
+        """Let time pass until the answer is there."""
+        return self._answered.wait(seconds)

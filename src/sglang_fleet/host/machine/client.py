@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import json
 import socket
 import time
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import http.client
 
 OK = 200
 UNAVAILABLE = 503
@@ -75,6 +77,8 @@ class Client:
         return self._request("POST", path, body, timeout)
 
     def _request(self, method: str, path: str, body: dict[str, Any] | None, timeout: float) -> Reply:
+        import http.client  # noqa: PLC0415 - slow to load, and most commands ask nobody
+
         if self.until is not None:
             timeout = min(timeout, self.until - time.monotonic())
         late = NoAnswerError(f"did not come back within {max(timeout, 0):.0f} s", late=True)
@@ -96,6 +100,8 @@ class Client:
             raise NoAnswerError(short(error)) from None
 
     def _connection(self, timeout: float) -> http.client.HTTPConnection:
+        import http.client  # noqa: PLC0415 - as above
+
         if not self.tls:
             return http.client.HTTPConnection(self.host, self.port, timeout=timeout)
         import ssl  # noqa: PLC0415 - few servers need it

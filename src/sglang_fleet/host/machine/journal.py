@@ -25,7 +25,11 @@ _SAYS_WHY = re.compile(
 )
 _OF_SYSTEMD = re.compile(r"^\S+\.service: ")
 _ACCESS = re.compile(r'"[A-Z]+ \S+ HTTP/[0-9.]+"')  # a request that was answered is no reason to end
+# What a server says of itself while all is well, which is often the last thing it says.
+_IS_WELL = re.compile(r"ready to roll|Uvicorn running on|Started server process|Application startup complete")
 _MAIN_EXIT = re.compile(r"Main process exited, code=(\w+), status=(\d+)")
+# The step before the program itself at which systemd gave up, with the reason: no user, no folder, no file.
+_BEFORE_THE_PROGRAM = re.compile(r"^\S+\.service: (Failed at step .*)")
 _ARGPARSE = re.compile(r"^[^:]*: error: (.*)")
 
 
@@ -87,8 +91,9 @@ def cause(lines: list[str]) -> str:
     """
     own = [line.strip() for line in lines if line.strip() and not _OF_SYSTEMD.match(line)]
     # systemd's own sentences about starting and stopping ("Started k26", "Stopped k26") say nothing about why.
-    own = [line for line in own if not re.match(r"^(Started|Starting|Stopped|Stopping) ", line)]
-    own = [line for line in own if not _ACCESS.search(line)]
+    own = [line for line in own if not re.match(r"^(Started|Starting|Stopped|Stopping|Failed to start) ", line)]
+    own = [line for line in own if not (_ACCESS.search(line) or _IS_WELL.search(line))]
+    own = own or [found.group(1) for line in lines if (found := _BEFORE_THE_PROGRAM.match(line.strip()))]
     speaking = [line for line in own if _SAYS_WHY.search(line)]
     line = (speaking or own or [""])[-1]
     found = _ARGPARSE.match(line)

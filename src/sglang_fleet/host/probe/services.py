@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from typing import TYPE_CHECKING
 
 from .basis import Unreadable, is_there, leaf, names, read, read_object
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .basis import Json
+
+PRIVATE_FILES = frozenset({"environment", "environment.secret", "secrets.yaml"})  # as sglang_fleet/render.py has them
+COMPARED_FILES = frozenset({"environment", "unit"})  # whose texts are sent, where they differ
 
 
 def running_release(root: str, main_pid: Json) -> str | None:
@@ -81,18 +85,50 @@ def of_installed(services: str, service: str, file: dict[str, Any], found_proven
     found = leaf(installed, file)
     if isinstance(found, dict):
         keys = "installed_service", "installed_release", "release_manifest", "environment_b64", "staged_unit_b64"
-        return dict.fromkeys(keys, found)
+        return dict.fromkeys((*keys, "altered_files"), found)
     owner, release = found
     of_owner, expected = owner, release
     if not owner and isinstance(found_proven, list) and found_proven:
         of_owner, expected = service, found_proven[-1]["release"]
+    manifest = leaf(of_release, services, of_owner, expected, read_object, "release.json")
     return {
         "installed_service": owner or None,
         "installed_release": release if owner == service else None,
-        "release_manifest": leaf(of_release, services, of_owner, expected, read_object, "release.json"),
+        "release_manifest": manifest,
         "environment_b64": leaf(of_release, services, of_owner, expected, read, "environment"),
         "staged_unit_b64": leaf(staged_unit, services, of_owner, expected, file),
+        "altered_files": leaf(altered_files, f"{services}/{of_owner}/releases/{expected}", manifest),
     }
+
+
+def altered_files(folder: str, manifest: Json) -> dict[str, list[str]]:
+    """The names of a release's files that somebody has changed, and of those that others than root may use.
+
+    Compared here, because they may hold secrets: nothing of them is sent.
+    """
+    staged = manifest.get("files") if isinstance(manifest, dict) else None
+    edited, exposed = [], []
+    for name, expected in staged.items() if isinstance(staged, dict) else ():
+        path = f"{folder}/{name.rpartition('/')[2]}"
+        try:
+            details = os.lstat(path)
+        except FileNotFoundError:
+            edited.append(name)
+            continue
+        if not stat.S_ISREG(details.st_mode) or (name not in COMPARED_FILES and digest(read(path)) != expected):
+            edited.append(name)
+        elif details.st_mode & (0o077 if name in PRIVATE_FILES else 0o022):
+            exposed.append(name)
+    return {"edited": edited, "exposed": exposed}
+
+
+def digest(content: bytes) -> str:
+    """The sha256 of a file's content, as manifests have it."""
+    try:
+        from _sha256 import sha256  # noqa: PLC0415 - private, so it may be missing; hashlib loads all of OpenSSL
+    except ImportError:
+        from hashlib import sha256  # noqa: PLC0415 - as above
+    return str(sha256(content).hexdigest())
 
 
 def staged_unit(services: str, owner: str, release: str, file: dict[str, Any]) -> Json:

@@ -75,6 +75,7 @@ def unit_file(root: str, path: str) -> dict[str, Any]:
         "kind": "symlink" if is_link else "file",
         "target": leaf(os.readlink, root + path) if is_link else None,
         "mode": leaf(lambda: f"{stat.S_IMODE(os.stat(root + path).st_mode):04o}"),
+        "owner": leaf(lambda: os.stat(root + path).st_uid),
         "text_b64": leaf(read, root + path),
     }
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sglang_fleet.host.activation.history import past, previous_of
+from sglang_fleet.host.activation.history import next_place, past, previous_of
 from sglang_fleet.host.activation.layout import Layout
 from sglang_fleet.host.errors import HostError
 from sglang_fleet.host.keeping import history
@@ -38,6 +38,16 @@ def test_what_came_before_is_what_the_last_activation_of_the_release_says(tmp_pa
     write(layout, "a5", "began.json", {"release": "r3", "previous": "r2"}, at=5)
     write(layout, "a6", "began.json", "{", at=6)
     assert previous_of(layout, "r2") == "r1"
+
+
+def test_a_clock_that_was_ahead_once_makes_no_old_activation_the_last_one(tmp_path: Path) -> None:
+    layout = Layout(tmp_path, "k26")
+    assert next_place(layout) == 1
+    write(layout, "a1", "began.json", {"release": "r2", "previous": "r0", "place": 1}, at=3600)
+    write(layout, "a2", "began.json", {"release": "r2", "previous": "r1", "place": 2}, at=2)
+    write(layout, "a3", "began.json", {"release": "r2", "previous": "r9", "place": "?"}, at=9999)
+    assert previous_of(layout, "r2") == "r1"
+    assert next_place(layout) == 3
 
 
 def test_an_ended_activation_with_all_that_is_known_of_it(tmp_path: Path) -> None:

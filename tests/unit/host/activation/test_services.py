@@ -50,6 +50,7 @@ def test_everything_of_a_service(disk: Disk) -> None:
         "running": "r2",
         "restarts": 0,
         "pending": None,
+        "going_on": None,
         "replica": {"rank": 1, "id": "x"},
         "releases": [
             {"release": "r1", "created_at": "day 0", "by": "me", "proven": False, "replica": {"rank": 0, "id": "x"}},
@@ -83,6 +84,32 @@ def test_a_pending_activation_is_named_and_one_that_cannot_be_read_is_told(disk:
     disk.write(disk.service("k26") / "pending.json", "{")
     with pytest.raises(HostError, match=r"pending\.json"):
         asked(disk)
+
+
+def test_one_that_waits_before_it_touched_anything_is_pending_until_it_has_a_result_or_its_word(disk: Disk) -> None:
+    folder = disk.service("k26") / "activations" / "a9"
+    disk.write(disk.service("k26") / "lock", {"who": "me", "since": "now", "what": "activate", "activation": "a9"})
+    disk.write(folder / "barriers.json", {"at": "", "reached": "", "returning": False, "deadlines": {}, "offsets": {}})
+    assert asked(disk)["pending"] is None
+    waits = {"at": "checked", "reached": "checked", "returning": False, "deadlines": {}, "offsets": {}}
+    disk.write(folder / "barriers.json", waits)
+    assert asked(disk)["pending"] == "a9"
+    disk.write(folder / "abort.json", {"why": "over"})
+    assert asked(disk)["pending"] is None
+    (folder / "abort.json").unlink()
+    disk.write(folder / "result.json", {"outcome": "refused"})
+    assert asked(disk)["pending"] is None
+
+
+def test_one_that_goes_on_is_told_with_what_it_was_asked_for(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk.write(disk.service("k26") / "lock", {"who": "me", "since": "now", "what": "activate", "activation": "a9"})
+    disk.write(disk.service("k26") / "activations" / "a9" / "request.json", {"mode": "activate", "release": "r3"})
+    monkeypatch.setattr(services, "lives", lambda *_, **__: False)  # it died, and left its name
+    assert asked(disk)["going_on"] is None
+    monkeypatch.setattr(services, "lives", lambda *_, **__: True)
+    assert asked(disk)["going_on"] == {"activation": "a9", "mode": "activate", "release": "r3"}
+    disk.write(disk.service("k26") / "activations" / "a9" / "result.json", {"outcome": "proven"})
+    assert asked(disk)["going_on"] is None
 
 
 def test_half_and_foreign_folders_are_no_releases(disk: Disk) -> None:

@@ -24,6 +24,20 @@ def test_the_soak_ends_with_a_completion_after_many_short_ones(tmp_path: Path) -
     assert asker.asked[-1].health is False
 
 
+def test_the_soak_is_not_longer_than_it_has_to_be(tmp_path: Path) -> None:
+    tested, _, host = gate(tmp_path, soak=5.5, interval=2)
+    timely(tested, host, seconds=0.25)
+    assert tested.soak() == pytest.approx(5.5 + 2 * 0.25, abs=0.11)  # what is left of the short ones, and one more
+
+
+def test_a_failure_is_followed_by_a_longer_pause_than_a_good_answer(tmp_path: Path) -> None:
+    for name, health, moments in (("good", GOOD, [1000, 1001, 1002]), ("bad", UNHEALTHY, [1000, 1002, 1004])):
+        tested, _, host = gate(tmp_path / name, interval=1)
+        asker = timely(tested, host, health=health)
+        tested.hold(lambda clock=host.clock: clock.now > 1006, until=2000)  # type: ignore[misc]
+        assert asker.moments[:3] == moments
+
+
 def test_f43_above_rank_0_the_soak_asks_rank_0_for_one_completion(tmp_path: Path) -> None:
     tested, asker, _ = gate(tmp_path, GOOD, question=Question((), 1, leader=("h1", 2)))
     tested.soak()
@@ -68,7 +82,8 @@ def test_f21_health_that_fails_under_a_long_prefill_is_contradicted_by_a_complet
         return False
 
     assert tested.hold(recovered, until=over) is False
-    assert [question.health for question in asker.asked if question.proof is not None] == [False] * 4
+    alone = [question for question in asker.asked if question.proof is not None and not question.health]
+    assert len(alone) == 4
 
 
 def test_f21_health_that_fails_and_no_completion_either_ends_it(tmp_path: Path) -> None:
@@ -112,8 +127,29 @@ def test_hold_watches_until_the_word_comes(tmp_path: Path) -> None:
     tested, asker, host = gate(tmp_path, GOOD)
     assert tested.hold(lambda: host.clock.now >= 1030, until=2000) is True
     assert 1030 <= host.clock.now <= 1031
-    assert asker.proofs() == []
+    assert asker.proofs() == [Completion, Completion]
     assert any("waiting for the word to go on" in line for line in host.said)
+
+
+def test_f21_hold_sees_a_scheduler_that_is_dead_though_health_says_200(tmp_path: Path) -> None:
+    tested, _, host = gate(tmp_path)
+    asker = timely(tested, host, proof=Answer(SILENT, "200, but a completion did not come back", served=True))
+    with pytest.raises(StartError, match="then not: 200, but a completion did not come back"):
+        tested.hold(lambda: False, until=2000)
+    assert asker.proofs() == [Completion] * 5
+    assert host.clock.now < 1030
+
+
+def test_hold_asks_no_completion_where_being_alive_is_enough(tmp_path: Path) -> None:
+    tested, asker, _ = gate(tmp_path, GOOD, question=Question((), 1, probe="alive"))
+    assert tested.hold(lambda: False, until=1100) is False
+    assert asker.proofs() == []
+
+
+def test_hold_takes_a_word_without_waiting_for_the_next_look(tmp_path: Path) -> None:
+    tested, _, host = gate(tmp_path, GOOD)
+    assert tested.hold(lambda: host.clock.now >= 1010.5, until=2000) is True
+    assert host.clock.now == pytest.approx(1010.5, abs=0.11)
 
 
 def test_hold_gives_up_at_the_moment(tmp_path: Path) -> None:

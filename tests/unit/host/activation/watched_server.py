@@ -35,6 +35,10 @@ class Flaky:
     def answer(self) -> Answer | None:
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
+    def wait(self, seconds: float) -> bool:
+        del seconds  # it answers at once
+        return True
+
     def proofs(self) -> list[type[Proof]]:
         """Which proofs were asked for, in order."""
         return [type(question.proof) for question in self.asked if question.proof is not None]
@@ -49,10 +53,12 @@ class Timely(Flaky):
         super().__init__(GOOD)
         self.clock, self.seconds, self.since = clock, seconds, 0.0
         self.health, self.proof = health, proof
+        self.moments: list[float] = []
 
     def ask(self, question: Question) -> None:
         super().ask(question)
         self.since = self.clock.now
+        self.moments.append(self.since)
 
     def answer(self) -> Answer | None:
         if self.clock.now < self.since + self.seconds:
@@ -61,6 +67,13 @@ class Timely(Flaky):
         if question.health and (question.proof is None or self.health is None or not self.health.good):
             return self.health
         return self.proof
+
+    def wait(self, seconds: float) -> bool:
+        end = min(self.clock.now + seconds, max(self.since + self.seconds, self.clock.now))
+        if self.answer() is None and end == self.clock.now:  # it never answers this
+            end += seconds
+        self.clock.sleep(end - self.clock.now)
+        return self.answer() is not None
 
 
 def gate(

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from sglang_fleet.host.keeping import shelves
+from sglang_fleet.host.errors import HostError
+from sglang_fleet.host.keeping import lease, prune, shelves
 from sglang_fleet.host.keeping.choice import ACTIVATIONS_KEPT
-from tests.unit.host.keeping.disk import Disk, seven
+from tests.unit.host.keeping.disk import RUN, Disk, seven
 
 
 @pytest.fixture(name="disk")
@@ -192,14 +193,38 @@ def test_what_dead_runs_left_goes_and_what_is_being_built_stays(disk: Disk) -> N
 def test_old_programs_and_probes_go_but_for_the_last_and_the_needed(disk: Disk) -> None:
     for number in range(6):
         disk.write(disk.state / f"host/{number:016x}.pyz", "x")
+        disk.write(disk.state / f"host/{number:016x}-30b07f0.bin", "x")
         disk.write(disk.state / f"host/probe-{number:016x}-30b07f0.bin", "x")
     disk.write(disk.state / "host/program.pyz", "x")
     disk.named.programs.add("0000000000000001.pyz")
     disk.prune()
     names = disk.names("host")
-    assert {name for name in names if name.startswith("0")} == {f"{number:016x}.pyz" for number in (1, 3, 4, 5)}
+    kept = {f"{number:016x}" for number in (1, 3, 4, 5)}
+    assert {name for name in names if name.startswith("0")} == {
+        f"{name}{end}" for name in kept for end in (".pyz", "-30b07f0.bin")
+    }
     assert len([name for name in names if name.startswith("probe")]) == shelves.PROBES_KEPT
     assert "program.pyz" in names
+
+
+# -- The lock --
+
+
+@pytest.mark.parametrize("unlock", [True, False])
+def test_the_host_is_freed_by_the_same_call_when_it_is_the_last(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch, *, unlock: bool
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(prune, "of_this_host", lambda _: disk.named)
+    prune.run({"state": str(disk.state), "run": RUN, "keep": 5, "unlock": unlock}, say=said.append)
+    assert (lease.read(disk.state) is None) is unlock
+    assert json.loads(said[0])["removed"] == []
+
+
+def test_another_runs_lock_is_not_freed(disk: Disk) -> None:
+    with pytest.raises(HostError, match="this host is locked"):
+        prune.run({"state": str(disk.state), "run": "another", "keep": 5, "unlock": True}, say=print)
+    assert lease.read(disk.state) is not None
 
 
 # -- Records --

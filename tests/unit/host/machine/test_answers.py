@@ -1,3 +1,4 @@
+import threading
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -99,6 +100,25 @@ def test_the_asker_never_waits(talking: Talking, monkeypatch: pytest.MonkeyPatch
     answer = first(asker)
     assert answer.good
     assert asker.answer() is None
+
+
+def test_the_asker_can_be_waited_for_until_its_answer_is_there() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def asking(_: Question) -> Answer:
+        begun.set()
+        go_on.wait(5)
+        return Answer(ANSWERED, "done")
+
+    asker = ThreadAsker(asking)
+    asker.ask(Question(("127.0.0.1",), 1))
+    assert begun.wait(5)
+    assert asker.wait(0.0) is False
+    go_on.set()
+    assert asker.wait(5.0) is True
+    answer = asker.answer()
+    assert answer is not None
+    assert answer.text == "done"
 
 
 def test_a_proof_that_breaks_is_an_answer_too(talking: Talking) -> None:

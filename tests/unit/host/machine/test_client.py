@@ -4,8 +4,8 @@ from sglang_fleet.host.machine.client import Client, NoAnswerError
 from tests.unit.host.talking import Talking
 
 
-def client(server: Talking, **more: str) -> Client:
-    return Client("127.0.0.1", server.port, **more)
+def client(server: Talking, *, api_key: str = "") -> Client:
+    return Client("127.0.0.1", server.port, api_key=api_key)
 
 
 def test_status_body_and_key(talking: Talking) -> None:

@@ -53,7 +53,21 @@ def test_a_longer_secret_goes_before_one_inside_it() -> None:
         (["Traceback (most recent call last):", "ValueError: no such choice", "bye"], "ValueError: no such choice"),
         (["loading", "last words", "k26.service: Deactivated successfully.", "Stopped K2.6"], "last words"),
         (["last words", 'INFO:     127.0.0.1:5 - "GET /health HTTP/1.1" 500 Internal Server Error'], "last words"),
-        (["k26.service: Failed at step EXEC spawning /x: No such file or directory"], ""),
+        (
+            [
+                "last words",
+                "INFO:     Uvicorn running on http://0.0.0.0:30001",
+                "[2026] The server is fired up and ready to roll!",
+            ],
+            "last words",
+        ),
+        (
+            [
+                "k26.service: Failed at step EXEC spawning /x: No such file or directory",
+                "Failed to start k26 - SGLang.",
+            ],
+            "Failed at step EXEC spawning /x: No such file or directory",
+        ),
         ([], ""),
     ],
 )

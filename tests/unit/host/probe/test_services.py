@@ -1,12 +1,14 @@
 """What is installed and what was proven, also of services that nobody asks about any more."""
 
+import hashlib
+import json
 import os
 import shutil
 from collections.abc import Callable
 
 import pytest
 
-from sglang_fleet.observe import Activation, Unknown
+from sglang_fleet.observe import Activation, AlteredFiles, Unknown
 from tests.unit.host.probe.folder_host import SERVICE, STATE, UNIT_PATH, Host
 
 
@@ -95,6 +97,48 @@ def test_a_staged_unit_that_cannot_be_read_is_unknown_and_stops_nothing(deployed
     assert deployed.look().unknowns() == ()
 
 
+FILES = {"unit": 0o644, "environment": 0o600, "secrets.yaml": 0o400, "environment.secret": 0o600, "logging.json": 0o644}
+
+
+def changed(host: Host, name: str, *, text: str = "", mode: int | None = None) -> AlteredFiles | Unknown:
+    """What is seen of a release's files when one of them is changed."""
+    digests = {one: hashlib.sha256(f"{one}\n".encode()).hexdigest() for one in FILES}
+    host.write(f"{SERVICE}/releases/r2/release.json", json.dumps({"release": "r2", "files": digests}))
+    for one, usual in FILES.items():
+        host.write(f"{SERVICE}/releases/r2/{one}", f"{one}\n", mode=usual)
+    path = host.root / SERVICE.lstrip("/") / "releases/r2" / name
+    path.chmod(0o600)
+    path.write_text(text or path.read_text())
+    path.chmod(FILES[name] if mode is None else mode)
+    return host.service().altered_files
+
+
+def test_files_as_they_were_staged_are_not_altered(deployed: Host) -> None:
+    assert changed(deployed, "unit") == AlteredFiles()
+
+
+@pytest.mark.parametrize("name", ["secrets.yaml", "environment.secret", "logging.json"])
+def test_a_file_of_the_release_that_was_edited_is_named_and_nothing_of_it_sent(deployed: Host, name: str) -> None:
+    assert changed(deployed, name, text="api-key: poison-1\n") == AlteredFiles(edited=(name,))
+    assert "poison-1" not in str(deployed.look())
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"), [("secrets.yaml", 0o444), ("environment.secret", 0o640), ("unit", 0o666), ("logging.json", 0o664)]
+)
+def test_f12_a_file_of_the_release_that_others_may_use_is_named(deployed: Host, name: str, mode: int) -> None:
+    assert changed(deployed, name, mode=mode) == AlteredFiles(exposed=(name,))
+
+
+def test_a_file_of_the_release_that_is_gone_or_a_link_counts_as_edited(deployed: Host) -> None:
+    changed(deployed, "unit")
+    folder = deployed.root / SERVICE.lstrip("/") / "releases/r2"
+    (folder / "secrets.yaml").unlink()
+    (folder / "logging.json").rename(folder / "elsewhere")
+    (folder / "logging.json").symlink_to("elsewhere")
+    assert deployed.service().altered_files == AlteredFiles(edited=("secrets.yaml", "logging.json"))
+
+
 DAMAGE: dict[str, Callable[[Host, str], object]] = {
     "unreadable": Host.unreadable,
     "corrupt": lambda host, path: host.write(path, '{"releases": ['),
@@ -129,7 +173,8 @@ def test_f7_a_damaged_file_is_unknown_and_hides_nothing_else(
     [
         (
             UNIT_PATH,
-            {"unit.text", "installed_release", "installed_service", "release_manifest", "environment_file"},
+            {"unit.text", "installed_release", "installed_service", "release_manifest", "environment_file"}
+            | {"altered_files"},
         ),
         (f"{SERVICE}/releases", {"releases", "release_manifest", "environment_file"}),
         (f"{SERVICE}/releases/r2/environment", {"environment_file"}),

@@ -7,6 +7,7 @@ arguments that were asked for are looked at, in memory, and nothing of it is kep
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Mapping
 
@@ -83,6 +84,7 @@ TIMEOUT = 30.0
 """Seconds for /server_info; it asks the schedulers for their state."""
 
 _SHOWN = 60
+_CREDENTIALS = re.compile(r"//[^/@\s]*@")  # of a URL
 _PREFIXES = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 
 
@@ -166,4 +168,4 @@ def _plain_number(value: Any) -> Any:  # noqa: ANN401 - any JSON
 
 def _shown(value: Any) -> str:  # noqa: ANN401 - any JSON
     text = value if isinstance(value, str) else json.dumps(value)
-    return short(text)[:_SHOWN] or '""'
+    return short(_CREDENTIALS.sub("//•••@", text))[:_SHOWN] or '""'

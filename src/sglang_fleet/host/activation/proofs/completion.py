@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -39,7 +40,13 @@ class Completed:
 
 @dataclass(frozen=True)
 class Completion(Proof):
-    """The first proof, and the one at the end of the soak."""
+    """The first proof, and the one at the end of the soak.
+
+    Attributes:
+        obeyed: whether more tokens than were asked for end the start.
+    """
+
+    obeyed: bool = False
 
     def __call__(self, question: Question) -> Answer:
         """Ask at each address in turn; the time is for all of them: what is slow is the first completion ever."""
@@ -49,7 +56,9 @@ class Completion(Proof):
             bounded = replace(client, until=until)
             at = f" at {client.host}" if len(question.clients) > 1 or question.leader else ""
             answer = (
-                _embedding(bounded, question, at) if question.probe == "embedding" else _text(bounded, question, at)
+                _embedding(bounded, question, at)
+                if question.probe == "embedding"
+                else _text(bounded, question, at, obeyed=self.obeyed)
             )
             if not answer.good:
                 return answer
@@ -62,7 +71,14 @@ def prompt(question: Question, text: str = TEXT) -> dict[str, Any]:
 
 
 def complete(
-    client: Client, question: Question, *, tokens: int, text: str = TEXT, exactly: bool = False, timeout: float
+    client: Client,
+    question: Question,
+    *,
+    tokens: int,
+    timeout: float,
+    text: str = TEXT,
+    exactly: bool = False,
+    obeyed: bool = False,
 ) -> Completed:
     """Return a greedy completion.
 
@@ -70,9 +86,10 @@ def complete(
         client: at which address.
         question: who asks.
         tokens: so many at most.
+        timeout: seconds.
         text: the prompt, where the server takes text.
         exactly: so many tokens and no fewer: the model's own end is ignored.
-        timeout: seconds.
+        obeyed: whether another number of tokens is the opposite of what is wanted.
 
     Raises:
         CompletionError: there is none, or it is not what was asked for.
@@ -89,7 +106,7 @@ def complete(
     if wrong:
         raise CompletionError(Answer(WRONG, f"200, but /generate answers {wrong}"))
     done = _completed(reply.json())
-    if done.tokens is not None and (done.tokens > tokens or (exactly and done.tokens != tokens)):
+    if obeyed and done.tokens is not None and (done.tokens > tokens or (exactly and done.tokens != tokens)):
         asked = f"{'exactly' if exactly else 'at most'} {tokens}"
         raise CompletionError(Answer(REFUTED, f"does not obey max_new_tokens: asked for {asked}, got {done.tokens}"))
     return done
@@ -115,9 +132,9 @@ def judge_embedding(answer: Any) -> str:  # noqa: ANN401 - any JSON
     return "" if isinstance(vector, list) and vector else "an empty embedding"
 
 
-def _text(client: Client, question: Question, at: str) -> Answer:
+def _text(client: Client, question: Question, at: str, *, obeyed: bool) -> Answer:
     try:
-        done = complete(client, question, tokens=TOKENS, timeout=client_time(client))
+        done = complete(client, question, tokens=TOKENS, timeout=client_time(client), obeyed=obeyed)
     except CompletionError as error:
         return _placed(error.answer, at)
     counted = "" if done.tokens is None else f": {done.tokens} of at most {TOKENS} tokens"
@@ -135,6 +152,11 @@ def _embedding(client: Client, question: Question, at: str) -> Answer:
     if wrong:
         return _placed(Answer(WRONG, f"200, but /v1/embeddings answers {wrong}"), at)
     return Answer(ANSWERED, f"answered an embedding{at}")
+
+
+def share(value: float) -> str:
+    """Return a share as it is told: rounded down, so that one which falls short never looks as if it did not."""
+    return f"{math.floor(value * 100 + 1e-9) / 100:.2f}"
 
 
 def client_time(client: Client) -> float:

@@ -39,7 +39,7 @@ class Counters(Proof):
         client = question.clients[0].within(self.seconds)
         before = generated(client)
         try:
-            done = complete(client, question, tokens=TOKENS, exactly=True, timeout=client_time(client))
+            done = complete(client, question, tokens=TOKENS, exactly=True, obeyed=True, timeout=client_time(client))
         except CompletionError as error:
             return error.answer
         if done.tokens is None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Mapping
 
 from ...machine.answers import ANSWERED, REFUTED, Answer, Proof
 from ...machine.client import short
-from .completion import CompletionError, client_time, complete
+from .completion import CompletionError, client_time, complete, share
 
 if TYPE_CHECKING:
     from ...machine.answers import Question
@@ -77,15 +77,15 @@ class Golden(Proof):
         assert self.before is not None  # noqa: S101 - for the type checker: there are answers of it
         compared = {prompt: likeness(known[prompt], text) for prompt, text in answers.items() if prompt in known}
         worst = min(compared, key=lambda prompt: compared[prompt])
-        share = f"{compared[worst]:.2f}"
+        least = share(compared[worst])
         if compared[worst] < self.spec.tolerance:
             return REFUTED, (
-                f"golden prompt {short(worst)[:_SHOWN]!r} is answered only {share} like release {self.before.release} "
+                f"golden prompt {short(worst)[:_SHOWN]!r} is answered only {least} like release {self.before.release} "
                 f"did, at least {self.spec.tolerance:.2f} is asked"
             )
         return ANSWERED, (
             f"golden prompts: {len(compared)} of {len(answers)} compared with release {self.before.release}, "
-            f"the least alike {share}"
+            f"the least alike {least}"
         )
 
     def _known(self) -> Mapping[str, str] | str:

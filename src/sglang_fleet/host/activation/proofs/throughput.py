@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Mapping
 
 from ...machine.answers import ANSWERED, REFUTED, SILENT, Answer, Proof
-from .completion import CompletionError, client_time, complete
+from .completion import CompletionError, client_time, complete, share
 
 if TYPE_CHECKING:
     from ...machine.answers import Question
@@ -69,9 +69,9 @@ class Throughput(Proof):
         if (known.requests, known.tokens) != (spec.requests, spec.tokens):
             text = f"{told}, not compared: release {self.before.release} was measured otherwise"
             return Answer(ANSWERED, text, found=found)
-        share = best / known.per_second if known.per_second > 0 else 1.0
-        compared = f"{share:.2f} of the {known.per_second:.1f} that release {self.before.release} reached"
-        if share < spec.at_least:
+        reached = best / known.per_second if known.per_second > 0 else 1.0
+        compared = f"{share(reached)} of the {known.per_second:.1f} that release {self.before.release} reached"
+        if reached < spec.at_least:
             return Answer(REFUTED, f"{told}: {compared}, at least {spec.at_least:.2f} is asked", found=found)
         return Answer(ANSWERED, f"{told}, {compared}", found=found)
 

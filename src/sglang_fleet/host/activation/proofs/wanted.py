@@ -52,7 +52,7 @@ class Wanted:
         """
         if question.probe == "alive":
             return ()
-        first: list[Proof] = [Completion(completion)]
+        first: list[Proof] = [Completion(completion, obeyed=self.counters)]
         if question.leader is not None:
             return tuple(first)
         generates = question.probe == "generate"

@@ -31,6 +31,12 @@ def test_what_the_server_replaced_ends_the_start(talking: Talking) -> None:
     assert (kind, text) == (REFUTED, "/server_info disagrees with the arguments: pp_size is 4, asked for 8")
 
 
+def test_f10_the_password_of_a_url_is_not_shown(talking: Talking) -> None:
+    talking.replies["/server_info"] = (200, {"chat_template": "https://me:poison-1@hub/x"})
+    _, text = asked(talking, chat_template="https://me:poison-2@hub/y")
+    assert "chat_template is https://•••@hub/x, asked for https://•••@hub/y" in text
+
+
 def test_what_sglang_adjusts_by_its_own_rules_is_told(talking: Talking) -> None:
     talking.replies["/server_info"] = (200, HAS)
     kind, text = asked(talking, max_running_requests=64, pp_size=4)

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from sglang_fleet.host.activation.proofs.completion import Completion, judge_embedding
+from sglang_fleet.host.activation.proofs.completion import Completion, judge_embedding, share
 from sglang_fleet.host.machine.answers import ANSWERED, REFUTED, SILENT, WRONG, Question
 from tests.unit.host.talking import Talking
 
@@ -18,6 +18,18 @@ def test_the_known_question_is_answered(talking: Talking) -> None:
     answer = Completion(5.0)(question(talking))
     assert (answer.kind, answer.text) == (ANSWERED, "answered a completion: 4 of at most 4 tokens")
     assert talking.bodies("/generate") == [ASKED]
+
+
+def test_a_server_that_is_not_held_to_the_limit_may_give_more(talking: Talking) -> None:
+    talking.replies["/generate"] = (200, {"text": " a b c d e", "meta_info": {"completion_tokens": 5}})
+    assert Completion(5.0)(question(talking)).kind == ANSWERED
+
+
+@pytest.mark.parametrize(
+    ("value", "told"), [(0.8999, "0.89"), (0.9, "0.90"), (1.0, "1.00"), (0.29, "0.29"), (0, "0.00")]
+)
+def test_a_share_that_falls_short_by_a_hair_does_not_look_as_if_it_did_not(value: float, told: str) -> None:
+    assert share(value) == told
 
 
 def test_every_address_completes(talking: Talking) -> None:
@@ -61,7 +73,7 @@ def test_token_ids_where_text_is_not_taken(talking: Talking) -> None:
 )
 def test_what_counts_as_an_answer(talking: Talking, status: int, content: object, kind: str, says: str) -> None:
     talking.replies["/generate"] = (status, content)
-    answer = Completion(5.0)(question(talking))
+    answer = Completion(5.0, obeyed=True)(question(talking))
     assert answer.kind == kind
     assert says in answer.text
 
