@@ -6,7 +6,7 @@ pyinfra inventory/prod.py deploy.py                  roll it out, wave by wave
 
 from pyinfra import host
 
-from roles import cuda, locks, model, preflight, service, sglang, waves
+from roles import cuda, locks, preflight, service, sglang, waves
 
 fleet = preflight.look()
 
@@ -17,8 +17,7 @@ for wave in host.loop(fleet.waves):
     if fleet.works_in(host.name, wave):
         cuda.install(fleet=fleet, wave=wave)
         sglang.install(fleet=fleet, wave=wave)
-        model.check(fleet=fleet, wave=wave)
-        service.stage(fleet=fleet, wave=wave)
+        service.prepare(fleet=fleet, wave=wave)
         service.activate(fleet=fleet, wave=wave)
     waves.close(fleet=fleet, wave=wave)
 

@@ -74,6 +74,8 @@ def _say_where_hosts_are(fleet: Fleet) -> None:
     width = max(map(len, lines))
     show(f"{name:<{width}}  {lines[name]}" for name in fleet.hosts if name in lines)
     show(["the locks are freed; the next run goes on from what it finds"])
+    if fleet.backward:
+        show(["to go on with it, name the release (release=ID), or what is back already goes back once more"])
     _let_start(fleet, called_back)
 
 

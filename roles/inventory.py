@@ -4,7 +4,7 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from types import ModuleType
 
 from gevent import monkey
 from pyinfra import logger
-from pyinfra.api import Config, State
+from pyinfra.api import Config, Inventory, State
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.context import ctx_config, ctx_inventory, ctx_state
 
@@ -32,6 +32,7 @@ class Hosts:
         groups: every group with its hosts, in the inventory's order; also one without hosts.
         overrides: pyinfra's `--data`, parsed as pyinfra parses it.
         data: what the inventory itself says of each host, beside its name.
+        ordered: whether that order is the same in every run.
         notes: what pyinfra warned of while it read.
     """
 
@@ -39,6 +40,7 @@ class Hosts:
     groups: Mapping[str, Sequence[str]]
     overrides: Mapping[str, object]
     data: Mapping[str, Mapping[str, object]]
+    ordered: bool = True
     notes: tuple[str, ...] = ()
 
 
@@ -71,11 +73,38 @@ def read_inventory(inventory: str, *, folder: Path, data: Sequence[str] = ()) ->
         raise InventoryUnusable(notes[-1] if notes else f"{inventory} names no host")
     return Hosts(
         hosts={host.name: host.groups for host in found},
-        groups={group: [host.name for host in hosts] for group, hosts in found.groups.items()},
+        groups=groups_in_order(found),
         overrides=overrides,
         data={host.name: found.get_host_data(host.name) for host in found},
+        ordered=is_file or keeps_its_order([inventory]),
         notes=tuple(notes),
     )
+
+
+def groups_in_order(inventory: Inventory) -> dict[str, list[str]]:
+    """Every group's hosts, each once, in the inventory's own order; see `keeps_its_order`."""
+    place = {host.name: index for index, host in enumerate(inventory)}
+    return {
+        group: sorted({host.name for host in hosts}, key=place.__getitem__) for group, hosts in inventory.groups.items()
+    }
+
+
+def keeps_its_order(words: Iterable[str]) -> bool:
+    """Whether an inventory has the same order in every run.
+
+    pyinfra keeps the order of a file, of a list and of what a connector gives. The hosts of a function it collects in a
+    set, and nothing that it keeps tells their order afterwards.
+
+    Args:
+        words: those of pyinfra's command line, once the inventory is loaded: so the function's module is, too.
+    """
+    return not any(_is_function(word) for word in words)
+
+
+def _is_function(word: str) -> bool:
+    """Whether a word is `module.function` or `module:function`."""
+    module, _, name = word.replace(":", ".").rpartition(".")
+    return callable(getattr(sys.modules.get(module), name, None)) and not Path(word).exists()
 
 
 def _pyinfras_own() -> tuple[ModuleType, ModuleType]:

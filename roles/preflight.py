@@ -1,5 +1,6 @@
 """Look at every host once, refuse what cannot work, show what would change."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from pyinfra.api.exceptions import PyinfraError
 from roles import options, planning, saving
 from roles.connection import Connection
 from roles.fleet import Fleet
+from roles.inventory import groups_in_order, keeps_its_order
 from roles.judging import judge_hosts, judge_settings
 from roles.shared import shared_fleet
 from roles.terminal import heading, show
@@ -84,7 +86,8 @@ def _load(fleet: Fleet) -> Loaded:
         also_known=options.ALSO_KNOWN,
         known_hosts=[host.name for host in inventory],
         known_groups=list(inventory.groups),
-        groups={name: [host.name for host in hosts] for name, hosts in inventory.groups.items()},
+        groups=groups_in_order(inventory),
+        ordered=keeps_its_order(sys.argv[1:]),
         inventory_data={host.name: inventory.get_host_data(host.name) for host in inventory},
     )
 

@@ -133,7 +133,7 @@ def _go_back(_: str, fleet: Fleet, replica: Replica) -> None:
         fleet,
         [name for name in hosts if any(told.get("pending") or told.get("going_on") for told in fleet.backward[name])],
     )
-    done = {name: _are_done(fleet, name, ends) for name, ends in called_back.items()}
+    done = _done_together(fleet, {name: _are_done(fleet, name, called_back.get(name, {})) for name in hosts})
     parties: list[Together] = []
     for party in _parties(fleet, hosts, but=done):
         parties.append(party)
@@ -150,12 +150,13 @@ def _go_back(_: str, fleet: Fleet, replica: Replica) -> None:
         fleet.end(name, verdict.outcome, verdict=verdict)
 
 
-def _are_done(fleet: Fleet, name: str, called_back: Mapping[str, Verdict]) -> dict[str, Verdict]:
-    """The services that are where they should go once what earlier runs left has come to its end; also untouched ones.
+def _are_done(fleet: Fleet, name: str, called_back: Mapping[str, Verdict]) -> dict[str, Verdict | None]:
+    """Of the services whose earlier change was seen to its end: where they should go they are, or None, not yet.
 
-    Those have still to go whose release was quicker and is proven, or for which another release is asked for.
+    One that was not touched is where it was, as if it had gone back. Not there is one whose release was quicker and is
+    proven, and one for which another release is asked for.
     """
-    done: dict[str, Verdict] = {}
+    done: dict[str, Verdict | None] = {}
     for told in fleet.backward[name]:
         service, verdict = str(told["service"]), called_back.get(str(told["service"]))
         if verdict is None:
@@ -163,10 +164,29 @@ def _are_done(fleet: Fleet, name: str, called_back: Mapping[str, Verdict]) -> di
         running = verdict.release.removeprefix(f"{service} ")
         if verdict.outcome is Outcome.PROVEN or (told["to"] and told["to"] != running):
             told["installed"] = running or told["installed"]
+            done[service] = None
         else:
             untouched = verdict.outcome is Outcome.REFUSED
             done[service] = replace(verdict, outcome=Outcome.RETURNED) if untouched else verdict
     return done
+
+
+def _done_together(fleet: Fleet, done: Mapping[str, Mapping[str, Verdict | None]]) -> dict[str, dict[str, Verdict]]:
+    """The same of whole replicas: a node of which nothing was called back is where the others are."""
+    found: dict[str, dict[str, Verdict]] = {}
+    for name in done:
+        for told in fleet.backward[name]:
+            service = str(told["service"])
+            theirs = [done[node][service] for node in _nodes(told, name) if service in done.get(node, {})]
+            here = Verdict(Outcome.RETURNED, release=f"{service} {told['installed']}")
+            if theirs and None not in theirs:
+                found.setdefault(name, {})[service] = done[name].get(service) or here
+    return found
+
+
+def _nodes(told: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """The hosts that run a service together, by what one of them says."""
+    return tuple((told.get("replica") or {}).get("hosts") or (name,))
 
 
 def _parties(fleet: Fleet, hosts: Sequence[str], *, but: Mapping[str, Collection[str]]) -> list[Together]:
@@ -176,8 +196,7 @@ def _parties(fleet: Fleet, hosts: Sequence[str], *, but: Mapping[str, Collection
         for told in fleet.backward[name]:
             if told["service"] in but.get(name, ()):
                 continue
-            nodes = tuple((told.get("replica") or {}).get("hosts") or (name,))
-            found.setdefault((told["service"], nodes), {})[name] = told
+            found.setdefault((told["service"], _nodes(told, name)), {})[name] = told
     return [
         returning(fleet, {name: party[name] for name in nodes if name in party}) for (_, nodes), party in found.items()
     ]

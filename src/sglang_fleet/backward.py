@@ -60,7 +60,9 @@ def _common(told: Mapping[str, Sequence[Told]], release: str) -> set[str]:
 
 def _before(services: Sequence[Told]) -> Way:
     """Every service to what ran before it."""
-    back = tuple({**service, "to": ""} for service in services if service.get("previous"))
+    # What an earlier run has left going on may be on its way back already, and is ended in any case.
+    found = (one for one in services if one.get("previous") or one.get("pending") or one.get("going_on"))
+    back = tuple({**service, "to": ""} for service in found)
     return Way(back) if back else Way(refused="there is nothing to go back to")
 
 
@@ -85,10 +87,15 @@ def _is_meant(kept: Told, release: str, wanted: set[str]) -> bool:
 
 def _whole(found: dict[str, Way], hosts: Sequence[str]) -> None:
     """Leave out what is there already; and where a replica cannot go back whole, leave all of it as it is."""
-    for name in hosts:
-        way = found.get(name, Way())
-        left = tuple(one for one in way.services if not all(_is_there(found, n, one) for n in _nodes(one) or [name]))
-        found |= {name: Way(left, way.refused)} if name in found else {}
+    # For all of them before any is left out: each looks at what the others would go to.
+    left = {
+        name: tuple(
+            one for one in found[name].services if not all(_is_there(found, n, one) for n in _nodes(one) or [name])
+        )
+        for name in hosts
+        if name in found
+    }
+    found |= {name: Way(services, found[name].refused) for name, services in left.items()}
     for _ in hosts:  # that one stays may keep the next one, as often as there are hosts
         kept = {
             name: next(filter(None, (_against(found, one) for one in found[name].services)), "")

@@ -201,4 +201,5 @@ def _service(value: Value) -> ServiceState:
         environment_file=value["environment_b64"].maybe(Value.data),
         staged_unit=value["staged_unit_b64"].maybe(Value.data),
         altered_files=value["altered_files"].known(_altered),
+        shared_dropins=value["shared_dropins"].known(Value.texts),
     )

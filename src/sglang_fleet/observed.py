@@ -29,6 +29,7 @@ MINOR = frozenset(
         "mode",
         "owner",
         "persistenced",
+        "shared_dropins",
         "restarts",
         "result",
         "staged_unit",
@@ -213,6 +214,7 @@ class ServiceState:
         staged_unit: the unit of that release as it was staged, where another text is installed; None where it is the
             same, or there is none.
         altered_files: which files of that release are not as they were staged.
+        shared_dropins: the paths of drop-ins for several units that change this one too, and are not ours to remove.
     """
 
     unit: UnitFile | Unknown | None
@@ -238,6 +240,7 @@ class ServiceState:
     environment_file: bytes | Unknown | None
     staged_unit: bytes | Unknown | None = None
     altered_files: AlteredFiles | Unknown = AlteredFiles()
+    shared_dropins: tuple[str, ...] | Unknown = ()
 
     @property
     def installed_text(self) -> bytes | Unknown | None:

@@ -3,7 +3,7 @@
     python -P tests/lab/crashing.py LOG WHERE HOW fleet.py deploy.py -y
 
 Points are where something came back from a host: an answer to a call, or the first line of its kind that an activation
-said. Each has a name, such as `h2 stage` or `h1 activate: started as pid`; LOG gets those that were passed, in order.
+said. Each has a name, such as `h2 steps` or `h1 activate: started as pid`; LOG gets those that were passed, in order.
 At the one called WHERE, HOW happens: `killed` is SIGKILL, `cut` ends every connection, as a firewall that restarts
 does. With WHERE `-` nothing happens. The product is run as it is: only what it gets back is watched from outside.
 """

@@ -15,7 +15,6 @@ from tests.lab.incidents import (
     assert_serves,
     end_run,
     fault,
-    heal,
     read_until,
 )
 from tests.lab.operator import Operator, main_pid, running_release
@@ -70,7 +69,7 @@ def test_f33_f44_a_rollback_calls_back_what_a_killed_run_began(two: Operator) ->
     done = run(two, "rollback", "fleet.py", "-y")
     assert done.status == 0, done.err
     assert "a change is going on there, which is called back; to what ran before" in done.said
-    for host, release in zip(two.lab.hosts, old, strict=False):
+    for host, release in zip(two.lab.hosts[:2], old, strict=True):
         assert_serves(host, release)
 
 
@@ -79,12 +78,11 @@ def test_f33_f44_a_rollback_that_was_killed_goes_back_once_and_not_twice(two: Op
     old = [running_release(host) for host in hosts]
     ask_for_new_release(two, rollout=AT_ONCE)
     assert run(two, "apply", "fleet.py", "-y").status == 0
-    fault(*hosts, start_delay=10)
+    fault(*hosts, start_delay=25)  # longer than the next run takes to come
     process = start(two, "rollback", "fleet.py", "-y", merged=True)
     read_until(process, "started as pid")
     read_until(process, "started as pid")
     end_run(process, signal.SIGKILL)
-    heal(hosts)
     done = run(two, "rollback", "fleet.py", "-y")
     assert done.status == 0, done.err
     assert "already, and seen to its end" in done.said

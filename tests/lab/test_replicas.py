@@ -222,13 +222,12 @@ def test_f43_f47_nodes_that_still_wait_for_a_dead_controller_keep_nobody_out(pai
         assert main_pid(h1) == pid
 
 
-@pytest.mark.parametrize("moment", ["healthy, soaking", "at `passed`"])
-def test_f43_f44_nodes_of_an_interrupted_run_do_not_wait_for_its_word(pairs: Operator, moment: str) -> None:
+def test_f43_f44_nodes_of_an_interrupted_run_do_not_wait_for_its_word(pairs: Operator) -> None:
     """They would wait for minutes, one of them without the other."""
     h1, h2, *others = pairs.lab.hosts
     ask(pairs, number=90, health=QUICK | {"ready_deadline": "20s", "soak": "4s"})
     process = pairs.start("-y")
-    read_until(process, moment)
+    read_until(process, "healthy, soaking")
     with only_locked(*others):
         text = end_run(process, signal.SIGINT)
     assert process.returncode == 128 + signal.SIGINT, text

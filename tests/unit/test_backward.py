@@ -40,6 +40,12 @@ def test_each_host_goes_to_what_ran_before_and_one_with_nothing_before_is_left()
     assert found["h2"] == Way(refused="there is nothing to go back to")
 
 
+@pytest.mark.parametrize("left", [{"pending": "a9"}, {"going_on": {"activation": "a9", "mode": "return"}}])
+def test_one_on_which_an_earlier_run_has_left_something_going_on_is_seen_to_its_end(left: dict[str, Any]) -> None:
+    _, found = ways({"h1": [told(previous="", **left)]}, hosts=["h1"])
+    assert (found["h1"].refused, len(found["h1"].services)) == ("", 1)
+
+
 def test_a_release_that_is_named_by_its_beginning_is_looked_for_on_every_host() -> None:
     hosts = {
         "h1": [told("cc33", "bb22")],
@@ -92,3 +98,10 @@ def test_a_node_that_is_there_goes_along_when_another_is_not() -> None:
     hosts["h2"][0]["releases"] = kept
     _, found = ways(hosts, hosts=nodes, release="aa11")
     assert (goes(found["h1"]), goes(found["h2"])) == (["aa11"], ["aa12"])
+
+
+def test_a_replica_that_runs_the_release_on_every_node_has_nothing_to_do() -> None:
+    nodes = ("h1", "h2")
+    hosts = {name: [told("aa11", "zz00", nodes=nodes)] for name in nodes}
+    _, found = ways(hosts, hosts=nodes, release="aa11")
+    assert found == {"h1": Way(), "h2": Way()}

@@ -235,5 +235,5 @@ def test_drift_always_has_something_to_do(values: dict[str, Any]) -> None:
 
 
 def test_the_property_above_knows_every_field_that_a_plan_hangs_on() -> None:
-    for_the_eye = {"load", "sub", "result", "main_pid", "restarts", "invocation", "active_since"}
+    for_the_eye = {"shared_dropins", "load", "sub", "result", "main_pid", "restarts", "invocation", "active_since"}
     assert {field.name for field in fields(ServiceState)} == VALUES.keys() | for_the_eye

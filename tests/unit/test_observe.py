@@ -36,6 +36,7 @@ SERVICE: dict[str, Any] = {
     "release_manifest": {"venv_id": "v"},
     "environment_b64": "QT0xCg==",
     "staged_unit_b64": "W1VuaXRdCg==",
+    "shared_dropins": ["/etc/systemd/system/service.d/x.conf"],
     "altered_files": {"edited": ["secrets.yaml"], "exposed": []},
 }
 ANSWER: dict[str, Any] = {

@@ -97,6 +97,7 @@ def load_settings(inventory: str | None, *, data: Sequence[str] = ()) -> Setting
         overrides=found.overrides,
         known_hosts=list(found.hosts),
         groups=found.groups,
+        ordered=found.ordered,
         inventory_data=found.data,
     )
     return Settings(named, folder, found.hosts, loaded, found.notes)

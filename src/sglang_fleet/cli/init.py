@@ -19,7 +19,8 @@ _NEXT = (
     ("$EDITOR inventory/prod.py group_vars/all.yml", "hosts, what they run"),
     ("sglang-fleet lint", "what is wrong, and why"),
     ("export K26_API_KEY=…", "the example needs it"),
-    ("pyinfra inventory/prod.py deploy.py --dry --diff", "what would change"),
+    ("sglang-fleet plan inventory/prod.py", "what would change"),
+    ("sglang-fleet apply inventory/prod.py", "roll it out, wave by wave"),
 )
 
 

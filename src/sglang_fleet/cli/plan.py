@@ -58,7 +58,11 @@ _OF_NO_CONCERN = "Skipping change detection"  # of pyinfra's; ours is the plan
 @limit_option
 @data_option
 @click.option("--out", type=click.Path(path_type=Path), metavar="PLAN.json", help="Write the plan, for `apply`.")
-@click.option("--diff/--brief", default=True, help="Show whole differences (the default), or a line for each.")
+@click.option(
+    "--diff/--brief",
+    default=True,
+    help="Show differences with the lines around them, and notes (the default); or the changed lines alone, no notes.",
+)
 @verbose_option
 @json_option
 def command(  # noqa: PLR0913  # one for each option

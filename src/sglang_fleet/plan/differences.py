@@ -94,18 +94,21 @@ def _settings(key: str, gate: Mapping[str, object]) -> list[str]:
         return []
     if key in _FROM_ARGUMENTS:
         return [f"{key}: compared"]
-    return [] if value is None else [mask(line) for line in _flat(key, value)]
+    return [] if value is None else list(_flat(key, value))
 
 
 def _flat(name: str, value: object) -> Iterator[str]:
+    """A value as lines, masked. A number of the gate is no secret, though its key be `tokens`: that counts them."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from _flat(f"{name}.{key}", item)
     elif isinstance(value, (list, tuple)):
         for item in value:
             yield from _flat(name, item)
-    else:
+    elif isinstance(value, (bool, int, float)):
         yield f"{name}: {str(value).lower() if isinstance(value, bool) else value}"
+    else:
+        yield mask(f"{name}: {value}")
 
 
 def _of_a_stranger(release: Release, state: ServiceState, secrets: Sequence[str]) -> list[str]:

@@ -36,6 +36,7 @@ def load(  # noqa: PLR0913  # one for each thing that an inventory says
     known_hosts: Collection[str] | None = None,
     known_groups: Collection[str] | None = None,
     groups: Mapping[str, Sequence[str]] | None = None,
+    ordered: bool = True,
     inventory_data: Mapping[str, Mapping[str, object]] | None = None,
 ) -> Loaded:
     """Read, merge and check the settings of all hosts. Never raises for what an operator can get wrong.
@@ -52,6 +53,7 @@ def load(  # noqa: PLR0913  # one for each thing that an inventory says
         known_groups: every group, likewise; those of `groups` when not given.
         groups: the hosts of every group of the inventory, also those that this run leaves out, in the inventory's
             order; by default what `hosts` says, so that a run that leaves hosts out has to give them.
+        ordered: whether that order is the same in every run; where it is not, nothing of several nodes is seated.
         inventory_data: what stands beside each host in the inventory; only `network` is read, and wins over host_vars.
     """
     variables = gather(
@@ -66,7 +68,7 @@ def load(  # noqa: PLR0913  # one for each thing that an inventory says
     loaded = Loaded(trees=variables.trees, strays=variables.strays, files=variables.files)
     reading = _Reading(folder, catalogue or _own_catalogue)
     networks = _judge(loaded, variables, reading)
-    around = Around(folder, loaded.readable, loaded.trees, loaded.files, groups or _groups(hosts), networks)
+    around = Around(folder, loaded.readable, loaded.trees, loaded.files, groups or _groups(hosts), networks, ordered)
     seats = seating(around)
     _sit(loaded, seats)
     loaded.replicas.extend(components(list(hosts), seats.together))

@@ -38,6 +38,7 @@ class Around:
         files: the files that they come from.
         groups: the hosts of every group, whole, in the inventory's order.
         networks: how each host is reached.
+        ordered: whether that order is the same in every run.
     """
 
     folder: Path
@@ -46,6 +47,7 @@ class Around:
     files: Mapping[str, Sequence[Path]]
     groups: Mapping[str, Sequence[str]]
     networks: Mapping[str, Network]
+    ordered: bool = True
 
     def service(self, host: str, name: str) -> Service | None:
         """A host's service of that name."""
@@ -102,6 +104,11 @@ def _of_group(host: str, service: Service, around: Around) -> Iterator[Problem]:
     """What keeps the service's group from being cut into replicas. That none is named is found by `nodes`."""
     group, at = service.group, ("services", service.name)
     if group is None:
+        return
+    if not around.ordered:
+        message = f"is {service.nodes}, and pyinfra keeps no order of hosts that a function names: ranks would change"
+        fix = "write the hosts in an inventory file, such as inventory/prod.py"
+        yield around.problem(host, (*at, "nodes"), message, fix)
         return
     members = around.groups.get(group)
     if members is None:

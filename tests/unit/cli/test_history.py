@@ -51,6 +51,68 @@ def test_the_newest_comes_first_and_other_ends_are_told_apart_with_the_reason() 
     assert "    h2, by anna@desk at ce9a6e3" in shown
 
 
+def node(rank: int, **more: Any) -> dict[str, Any]:
+    """A record of one of two nodes: each has its own release, and both have the replica's id."""
+    replica = {"rank": rank, "nodes": 2, "hosts": ["h1", "h2"], "id": "c0ffee0000000000"}
+    return {
+        **PROVEN,
+        "release": f"{rank}{'a' * 15}",
+        "reason": f"release {rank}aaa answered",
+        "replica": replica,
+        **more,
+    }
+
+
+def test_the_nodes_of_a_replica_stand_in_one_row_with_the_id_of_each() -> None:
+    slower = node(1, seconds={"start": 130.0})
+    assert lines({"h1": [node(0)], "h2": [slower], "h3": [PROVEN]})[1:] == [
+        "2026-11-29 16:15  k26      0aaaaaaaaaaaaaaa  proven   2m10s",
+        "    h1, h2, by anna@desk at ce9a6e3",
+        "    h1: 0aaaaaaaaaaaaaaa; h2: 1aaaaaaaaaaaaaaa",
+        "2026-11-29 16:15  k26      4f0c2a9d1b7e63a8  proven   2m05s",
+        "    h3, by anna@desk at ce9a6e3",
+    ]
+    alone = lines({"h1": [node(0)]})[1:]
+    assert alone == ["2026-11-29 16:15  k26      0aaaaaaaaaaaaaaa  proven   2m05s", "    h1, by anna@desk at ce9a6e3"]
+
+
+def test_the_nodes_of_a_replica_each_say_why() -> None:
+    died = node(0, outcome="returned", reason="exited with status 3")
+    called = node(1, outcome="returned", reason="h1 of its replica failed")
+    shown = lines({"h1": [died], "h2": [called]})
+    assert [line for line in shown[1:] if not line.startswith(" ")] == [
+        "2026-11-29 16:15  k26      0aaaaaaaaaaaaaaa  returned  2m05s"
+    ]
+    assert shown[-2:] == ["    h1: exited with status 3", "    h2: h1 of its replica failed"]
+
+
+def test_two_replicas_of_one_run_have_a_row_each() -> None:
+    other = {"rank": 0, "nodes": 2, "hosts": ["h3", "h4"], "id": "decade0000000000"}
+    shown = lines({"h1": [node(0)], "h2": [node(1)], "h3": [node(0, replica=other)], "h4": [node(1, replica=other)]})
+    assert [line.split(",")[:2] for line in shown if " by " in line] == [["    h1", " h2"], ["    h3", " h4"]]
+
+
+def test_what_went_back_says_from_where_to_where() -> None:
+    back = {**PROVEN, "mode": "return", "running_release": "b" * 16, "previous": "b" * 16}
+    found = {**back, "running_release": "found:20261129"}
+    assert lines({"h1": [back], "h2": [back], "h3": [found]})[1:] == [
+        "2026-11-29 16:15  k26      4f0c2a9d1b7e63a8  back     2m05s",
+        "    h1, h2, h3, by anna@desk at ce9a6e3",
+        "    h1, h2: 4f0c2a9d1b7e63a8 to bbbbbbbbbbbbbbbb; h3: 4f0c2a9d1b7e63a8 to the",
+        "      unit that was there before",
+    ]
+    assert lines({"h1": [back]})[-1] == "    4f0c2a9d1b7e63a8 to bbbbbbbbbbbbbbbb"
+    assert lines({"h1": [{**back, "outcome": "failed", "running_release": ""}]})[-1].endswith("by anna@desk at ce9a6e3")
+    nodes = {
+        name: [node(rank, mode="return", running_release=f"{rank}{'b' * 15}")] for rank, name in enumerate(("h1", "h2"))
+    }
+    assert lines(nodes)[2:] == [
+        "    h1, h2, by anna@desk at ce9a6e3",
+        "    h1: 0aaaaaaaaaaaaaaa to 0bbbbbbbbbbbbbbb; h2: 1aaaaaaaaaaaaaaa to",
+        "      1bbbbbbbbbbbbbbb",
+    ]
+
+
 @pytest.mark.parametrize(
     ("entry", "shown"),
     [

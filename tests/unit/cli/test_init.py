@@ -41,9 +41,14 @@ def test_the_new_folder_can_be_used_at_once(run: Run, tmp_path: Path, monkeypatc
 def test_it_says_what_comes_next_in_few_lines_of_a_terminals_width(run: Run) -> None:
     shown = run("init", "my fleet").stdout
     lines = shown.partition("Next:\n")[2].splitlines()
-    assert 3 <= len(lines) <= 5
+    assert 3 <= len(lines) <= 6
     assert lines[0] == "  cd 'my fleet'"
     assert max(map(len, shown.splitlines())) <= 80
+    assert "pyinfra" not in shown.partition("Next:")[2]
+    assert [line.split("  #")[0].strip() for line in lines[-2:]] == [
+        "sglang-fleet plan inventory/prod.py",
+        "sglang-fleet apply inventory/prod.py",
+    ]
 
 
 def test_the_result_as_json(run: Run) -> None:

@@ -89,6 +89,12 @@ def test_a_brief_plan_has_no_differences(run: Run, runs: Runs) -> None:
     assert "--diff" not in runs.arguments
 
 
+def test_help_says_what_a_brief_plan_leaves_out(run: Run) -> None:
+    said = " ".join(run("plan", "--help").stdout.split())
+    assert "--diff / --brief Show differences with the lines around them" in said
+    assert "or the changed lines alone, no notes" in said
+
+
 def test_a_plan_is_kept_with_where_it_comes_from_and_no_value_of_data(run: Run, runs: Runs, deployment: Path) -> None:
     runs.finished = finished(busy=["gpu-1"])
     result = run("plan", "--out", "plan.json", "--limit", "k26", "--data", "services.k26.env.TOKEN=poison-0f3a")

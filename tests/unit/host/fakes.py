@@ -207,6 +207,9 @@ class FakeAsker:
             return Answer(LOADING, "503, loading")
         return None if server.answer.kind == SILENT else server.answer
 
+    def healthy(self) -> bool:
+        return False
+
     def wait(self, seconds: float) -> bool:
         if self.answer() is None:
             self._systemd.clock.sleep(seconds)

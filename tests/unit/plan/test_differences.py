@@ -114,6 +114,12 @@ def test_what_the_gate_asks_beside_is_shown_setting_by_setting(
     assert gate_of(after, before) == [f"-{name}.{line}" for line in lines]
 
 
+def test_a_number_of_the_gate_is_no_secret_whatever_its_key() -> None:
+    before, after = {"throughput": {"tokens": 64}}, {"throughput": {"tokens": 96}}
+    assert gate_of(before, after) == ["-throughput.tokens: 64", "+throughput.tokens: 96"]
+    assert gate_of({}, {"golden": {"tokens": "p0ison"}}) == ["+golden.tokens: •••"]  # no number
+
+
 def test_only_the_prompt_that_changed_is_shown_and_no_secret_in_it() -> None:
     before, after = {"golden": {"prompts": ["a", "b"]}}, {"golden": {"prompts": ["a", "--api-key p0ison"]}}
     assert gate_of(before, after) == ["-golden.prompts: b", "+golden.prompts: --api-key •••"]

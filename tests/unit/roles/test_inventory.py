@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ def connect_all(state):
         state.activate_host(host)
 
 def load(**given):
-    keys = ("hosts", "overrides", "known_hosts", "known_groups")
+    keys = ("hosts", "overrides", "known_hosts", "known_groups", "groups", "ordered")
     print("GIVEN", json.dumps({key: given[key] for key in keys}))
     sys.stdout.flush()
     os._exit(0)
@@ -64,10 +65,10 @@ def unusable(folder: Path, text: str) -> str:
     return str(error.value)
 
 
-def test_a_deploy_gets_exactly_the_same(folder: Path) -> None:
-    options = [word for value in DATA for word in ("--data", value)]
+def given_to_load(folder: Path, inventory: str, *options: str) -> dict[str, Any]:
+    """What a deploy gives to spec.load."""
     output = subprocess.run(
-        [sys.executable, "-c", DEPLOY, "inventory/prod.py", "deploy.py", "--dry", "-y", *options],
+        [sys.executable, "-c", DEPLOY, inventory, "deploy.py", "--dry", "-y", *options],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])},
         capture_output=True,
@@ -76,13 +77,38 @@ def test_a_deploy_gets_exactly_the_same(folder: Path) -> None:
     )
     lines = [line for line in output.stdout.splitlines() if line.startswith("GIVEN ")]
     assert lines, output.stderr
-    given = json.loads(lines[0].removeprefix("GIVEN "))
+    return dict(json.loads(lines[0].removeprefix("GIVEN ")))
+
+
+def test_a_deploy_gets_exactly_the_same(folder: Path) -> None:
+    given = given_to_load(folder, "inventory/prod.py", *(word for value in DATA for word in ("--data", value)))
     found = read_inventory("inventory/prod.py", folder=folder, data=DATA)
     assert list(given["hosts"].items()) == list(found.hosts.items())
     assert list(found.hosts) == ["h2", "h1", "h3", "h4", "@local"]
     assert given["known_hosts"] == list(found.hosts)
     assert given["known_groups"] == list(found.groups)
     assert given["overrides"] == found.overrides
+    assert list(given["groups"].items()) == list(found.groups.items())
+    assert given["ordered"] is found.ordered is True
+
+
+def test_the_hosts_of_a_group_stand_in_the_inventorys_own_order_once_each(folder: Path) -> None:
+    (folder / "inventory/prod.py").write_text("pairs = ['h3', 'h1', 'h2']\nall = ['h1', 'h2', 'h1', 'h3']\n")
+    found = read_inventory("inventory/prod.py", folder=folder)
+    assert list(found.hosts) == ["h1", "h2", "h3"]
+    assert found.groups["pairs"] == ["h1", "h2", "h3"]
+
+
+@pytest.mark.parametrize("word", ["made.hosts", "made:hosts"])
+def test_f43_a_function_gives_its_hosts_in_no_order(folder: Path, monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+    (folder / "made.py").write_text("def hosts():\n    return {'pairs': ['h1', 'h2']}\nnames = ['h1', 'h2']\n")
+    monkeypatch.delitem(sys.modules, "made", raising=False)
+    monkeypatch.syspath_prepend(str(folder))
+    found = read_inventory(word, folder=folder)
+    assert set(found.groups["pairs"]) == {"h1", "h2"}
+    assert not found.ordered
+    assert read_inventory("made.names", folder=folder).ordered
+    assert given_to_load(folder, word)["ordered"] is False
 
 
 def test_a_list_of_hosts_is_an_inventory(folder: Path) -> None:

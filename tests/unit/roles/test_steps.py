@@ -10,7 +10,9 @@ from roles import steps
 from roles.connection import Answer
 from sglang_fleet.rollout import Outcome, Verdict
 
-MODEL, STAGE = ("model", {"models": []}), ("stage", {"release": "bb22"})
+Step = tuple[str, Mapping[str, Any]]
+MODEL: Step = ("model", {"models": []})
+STAGE: Step = ("stage", {"release": "bb22"})
 
 
 class Fleet:

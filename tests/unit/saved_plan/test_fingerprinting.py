@@ -103,6 +103,7 @@ SERVICE: dict[str, list[tuple[Any, str | None]]] = {
     ],
     "fragment": [("/run/systemd/system/sglang-k26.service", "the folder of the unit of k26"), ("", None)],
     "dropins": [((DropIn("/x.conf", b"[Service]\n"),), "the drop-ins of k26")],
+    "shared_dropins": [(("/etc/systemd/system/service.d/x.conf",), None)],
     "load": [("masked", None)],
     "active": [("failed", "the server of k26"), ("activating", None)],
     "sub": [("start-post", None)],

@@ -22,6 +22,7 @@ def write(tmp_path: Path) -> Write:
         overrides: dict[str, object] | None = None,
         groups: dict[str, list[str]] | None = None,
         beside: dict[str, dict[str, object]] | None = None,
+        ordered: bool = True,
         **files: str,
     ) -> Loaded:
         (tmp_path / "locks").mkdir(exist_ok=True)
@@ -35,6 +36,7 @@ def write(tmp_path: Path) -> Write:
             hosts={host: ["prod"] for host in hosts},
             overrides=overrides or {},
             groups=groups,
+            ordered=ordered,
             inventory_data=beside,
         )
 

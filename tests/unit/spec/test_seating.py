@@ -84,6 +84,21 @@ services:
     assert loaded.replicas == [Replica("h0", ("h0",)), Replica("h1+h2+h3+h4", FOUR)]
 
 
+def test_f43_hosts_whose_order_changes_from_run_to_run_get_no_ranks(write: Write) -> None:
+    hosts = ("h1", "h2")
+    loaded = write(hosts=hosts, ordered=False, beside=beside(*hosts), group_vars__prod=PAIRS)
+    (problem,) = loaded.problems
+    assert shown(problem) == (
+        "services.k26.nodes",
+        "is 2, and pyinfra keeps no order of hosts that a function names: ranks would change",
+        hosts,
+    )
+    assert problem.fix == "write the hosts in an inventory file, such as inventory/prod.py"
+    assert not loaded.deployments
+    alone = "services: {k26: {nodes: 1}}"
+    assert not write(hosts=hosts, ordered=False, beside=beside(*hosts), group_vars__prod=alone).problems
+
+
 @pytest.mark.parametrize(
     ("group", "groups", "message", "fix"),
     [

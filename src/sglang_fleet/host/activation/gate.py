@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Callable, NoReturn
 
-from ..machine.answers import HEALTHY, Answer
+from ..machine.answers import HEALTHY, SILENT, Answer
 from ..machine.clock import span
 from .gate_spec import ADOPTED_PATIENCE, GateSpec, deadline
 from .proofs.records import Record
@@ -78,6 +78,9 @@ class Gate:
             status = self._watch.alive()
             answer = self._watch.collect(status)
             now = clock.monotonic()
+            if self._healthy_at is None and self._watch.healthy(status):
+                # The first completion may take minutes, or never come: the ready deadline counts from here.
+                self._healthy_at, last = now, self._unproven
             if answer is not None:
                 last = answer
                 self._note(answer, now)
@@ -104,13 +107,17 @@ class Gate:
             StartError: the process died, completions fail, or `stop` says why to end.
             SystemctlError: systemd does not answer.
         """
-        began = self._around.clock.monotonic()
-
-        def soaking(now: float) -> str:
-            return f"healthy, soaking, {span(now - began)} of {span(self._spec.soak)}"
+        began, soak = self._around.clock.monotonic(), span(self._spec.soak)
+        last = "answers" if self._spec.question.probe == "alive" else "completions"
 
         def over(now: float) -> bool:
             return now >= began + self._spec.soak
+
+        def soaking(now: float) -> str:
+            if over(now):
+                late = span(round(now - began - self._spec.soak))
+                return f"soaked for {soak}, waiting {late} for the last {last}"
+            return f"healthy, soaking, {span(now - began)} of {soak}"
 
         Serving(self._watch).run(over=over, proving=True, waits="soak", says=soaking)
         return self._around.clock.monotonic() - began
@@ -144,6 +151,11 @@ class Gate:
     def record(self, release: str, *, at: str) -> Record:
         """Return what the proofs learned of this start, for `proofs.records.keep` once the release is proven."""
         return Record.of(release, at=at, model=self._spec.proofs.model, found=self._found)
+
+    @property
+    def _unproven(self) -> Answer:
+        what = "an embedding" if self._spec.question.probe == "embedding" else "a completion"
+        return Answer(SILENT, f"200, but {what} did not come back yet", served=True)
 
     def _until(self, startup: float) -> float:
         """Return the moment by which all has to be proven, as far as it is known by now."""

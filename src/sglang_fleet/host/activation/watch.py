@@ -79,10 +79,14 @@ class Watch:
         self._asked_at = None
         # While our process lives nobody can take its port: once more at each proof is enough.
         if answer.good and self.asked is not None:
-            stranger = self.around.answerer(self.spec.question.port, status.control_group)
+            stranger = self._stranger(status)
             if stranger:
                 return Answer(WRONG, stranger)
         return answer
+
+    def healthy(self, status: Status) -> bool:
+        """Return whether /health of the question that is out was well, though its proof is not answered yet."""
+        return self.busy and self.around.asker.healthy() and not self._stranger(status)
 
     @property
     def look(self) -> float:
@@ -108,6 +112,10 @@ class Watch:
             if over is not None and over(clock.monotonic()):
                 return
             left = until - clock.monotonic()
+
+    def _stranger(self, status: Status) -> str:
+        """Who answers on our port, when it is not our server."""
+        return self.around.answerer(self.spec.question.port, status.control_group)
 
     def fail(self, reason: str, *, died: bool = False) -> NoReturn:
         """Give the start up."""

@@ -147,18 +147,18 @@ class Question:
         return Client(leader[0], leader[1], self.api_key, self.tls)
 
 
-def ask(question: Question) -> Answer:
-    """Ask now and wait for the answer."""
+def ask(question: Question, healthy: Callable[[], None] = lambda: None) -> Answer:
+    """Ask now and wait for the answer; `healthy` is called as soon as /health was well, before the proof."""
     answer = Answer(HEALTHY, "healthy")
     if question.health:
-        answer = _healthy(question)
+        answer = _healthy(question, healthy)
     if not answer.good or question.proof is None or question.probe == "alive":
         return answer
     return replace(question.proof(question), served=True)
 
 
-def _healthy(question: Question) -> Answer:
-    """Ask /health everywhere; the first that is not well is the answer."""
+def _healthy(question: Question, healthy: Callable[[], None]) -> Answer:
+    """Ask /health everywhere; the first that is not well is the answer. `healthy` is called once the server serves."""
     answer = Answer(WRONG, "there is no address to ask")
     asked = question.healthy
     for index, client in enumerate(asked):
@@ -167,6 +167,8 @@ def _healthy(question: Question) -> Answer:
         if not answer.good:
             # With a leader, the own small server says nothing about the replica.
             return replace(answer, served=index > 0 and question.leader is None)
+        if index == (0 if question.leader is None else len(asked) - 1):
+            healthy()
     return answer
 
 
@@ -195,6 +197,9 @@ class Asker(Protocol):
     def answer(self) -> Answer | None:
         """Return the answer once it is there, and once only; None while it is not."""
 
+    def healthy(self) -> bool:
+        """Return whether /health of the last question was well; known before the answer, which also is the proof's."""
+
     def wait(self, seconds: float) -> bool:
         """Let time pass until the answer is there, at most so many seconds; returns whether it is there."""
 
@@ -202,20 +207,21 @@ class Asker(Protocol):
 class ThreadAsker:
     """Asks from a thread of its own, so that a server that hangs never hides that its process has died."""
 
-    def __init__(self, asking: Callable[[Question], Answer] = ask) -> None:
+    def __init__(self, asking: Callable[[Question, Callable[[], None]], Answer] = ask) -> None:
         self._asking = asking
         self._answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
         self._answered = threading.Event()
+        self._healthy = threading.Event()
 
     def ask(self, question: Question) -> None:
         """Begin to ask in a new thread; one that hangs in an older question keeps its own queue, which nobody reads."""
         answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
-        answered = threading.Event()
-        self._answers, self._answered = answers, answered
+        answered, healthy = threading.Event(), threading.Event()
+        self._answers, self._answered, self._healthy = answers, answered, healthy
 
         def work() -> None:
             try:
-                answers.put(self._asking(question))
+                answers.put(self._asking(question, healthy.set))
             except Exception as error:  # noqa: BLE001 - a thread's exception would be lost: any is an answer
                 answers.put(Answer(WRONG, f"asking failed: {short(error)}"))
             answered.set()
@@ -228,6 +234,10 @@ class ThreadAsker:
             return self._answers.get_nowait()
         except queue.Empty:
             return None
+
+    def healthy(self) -> bool:
+        """Return whether /health was well, for all that the proof takes."""
+        return self._healthy.is_set()
 
     def wait(self, seconds: float) -> bool:
         """Let time pass until the answer is there."""

@@ -97,7 +97,8 @@ class Client:
         except (TimeoutError, socket.timeout):  # two types before Python 3.10
             raise late from None
         except (OSError, http.client.HTTPException) as error:
-            raise NoAnswerError(short(error)) from None
+            said = error.strerror if isinstance(error, OSError) and error.strerror else error
+            raise NoAnswerError(short(said)) from None
 
     def _connection(self, timeout: float) -> http.client.HTTPConnection:
         import http.client  # noqa: PLC0415 - as above

@@ -7,7 +7,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from .basis import Unreadable, is_there, leaf, names, read, read_object
-from .units import UNITS, count, dropins, installed, moment, shown, unit_file, unit_path
+from .units import UNITS, count, dropins, installed, moment, shared_dropins, shown, unit_file, unit_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -148,6 +148,7 @@ def service(root: str, services: str, name: str, unit: str, blocks: dict[str, An
         "unit": file,
         "fragment": path,
         "dropins": leaf(dropins, root, unit),
+        "shared_dropins": leaf(shared_dropins, blocks, unit),
         "load": leaf(shown, blocks, unit, "LoadState"),
         "active": leaf(shown, blocks, unit, "ActiveState"),
         "sub": leaf(shown, blocks, unit, "SubState"),

@@ -17,7 +17,7 @@ UNITS = "/etc/systemd/system"
 DROPINS = UNITS, "/etc/systemd/system.control", "/run/systemd/system", "/run/systemd/system.control"
 UNIT_PROPERTIES = (
     "Id,LoadState,ActiveState,SubState,Result,UnitFileState,MainPID,NRestarts,InvocationID,"
-    "ActiveEnterTimestamp,FragmentPath,NeedDaemonReload"
+    "ActiveEnterTimestamp,FragmentPath,NeedDaemonReload,DropInPaths"
 )
 
 
@@ -85,6 +85,12 @@ def dropins(root: str, unit: str) -> list[dict[str, Any]]:
     folders = [f"{folder}/{unit}.d" for folder in DROPINS]
     paths = [f"{folder}/{name}" for folder in folders for name in names(root + folder) if name.endswith(".conf")]
     return [{"path": path, "text_b64": leaf(read, root + path)} for path in paths]
+
+
+def shared_dropins(blocks: dict[str, Any], unit: str) -> list[str]:
+    """The drop-ins of several units that change this one too: an operator's, for `service.d` or `sglang-.service.d`."""
+    places = shown(blocks, unit, "DropInPaths").split()
+    return [path for path in places if path.startswith(("/etc/", "/run/")) and f"/{unit}.d/" not in path]
 
 
 def installed(unit: dict[str, Any]) -> tuple[str, str]:

@@ -170,6 +170,25 @@ def driver_unloads(view: HostView) -> Iterator[Found]:
         )
 
 
+@host_rule("SGL825", "warning")
+def shared_dropins(view: HostView) -> Iterator[Found]:
+    """A drop-in for several services changes the unit too.
+
+    Why: systemd applies the drop-ins of `service.d` and `sglang-.service.d` to this unit as well: it may run with other
+    limits, another command or other variables than the plan shows. They are not removed with it, since others may need
+    them.
+
+    Evidence: systemd.unit(5), on drop-ins of prefixes and of unit types; `systemctl show -p DropInPaths` on the host.
+
+    Fix: Look at it with `systemctl cat UNIT`; take it away if it is not meant for this service.
+    """
+    units = {release.service: release.unit_name for release in view.releases}
+    for service, state in view.state.services.items():
+        if service in units and state.shared_dropins and not isinstance(state.shared_dropins, Unknown):
+            said = f"a drop-in for several units changes {units[service]}: {', '.join(state.shared_dropins)}"
+            yield view.found("", said, f"look at it with `systemctl cat {units[service]}`; it is not removed from here")
+
+
 @host_rule("SGL822", "error")
 def toolkit_not_there(view: HostView) -> Iterator[Found]:
     """The CUDA toolkit that the settings call preinstalled is not there.

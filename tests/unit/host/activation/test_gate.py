@@ -176,6 +176,26 @@ def test_f19_from_the_first_healthy_answer_the_ready_deadline_counts_and_nothing
     assert 1025 <= host.clock.now <= 1026
 
 
+def test_f19_f21_the_ready_deadline_begins_with_health_also_while_a_completion_does_not_come(tmp_path: Path) -> None:
+    tested, _, host = gate(tmp_path, startup_deadline=20, ready_deadline=8)
+    timely(tested, host, proof=None)
+    with pytest.raises(StartError) as caught:
+        tested.ready()
+    assert str(caught.value) == (
+        "was healthy 1 s after its start and not ready 8 s later; "
+        "last seen: 200, but a completion did not come back yet"
+    )
+    assert 1009 <= host.clock.now <= 1010
+
+
+def test_a_strangers_health_does_not_begin_the_ready_deadline(tmp_path: Path) -> None:
+    tested, _, host = gate(tmp_path, startup_deadline=20, ready_deadline=8)
+    timely(tested, host, proof=None)
+    tested._around.answerer = lambda _port, _group: "pid 7 answers"  # noqa: SLF001 - as above
+    with pytest.raises(StartError, match="did not answer within 20 s"):
+        tested.ready()
+
+
 def test_f19_the_ready_deadline_begins_with_health_and_may_end_after_the_startup_deadline(tmp_path: Path) -> None:
     serves = Answer(SILENT, "200, but a completion did not come back", served=True)
     tested, _, host = gate(tmp_path, *[UNHEALTHY] * 3, *[serves] * 9, DONE, startup_deadline=10, ready_deadline=30)

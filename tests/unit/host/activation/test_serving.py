@@ -66,6 +66,17 @@ def test_f21_one_that_never_comes_ends_it(tmp_path: Path) -> None:
         tested.soak()
 
 
+def test_f21_a_soak_that_waits_for_its_last_completion_says_so(tmp_path: Path) -> None:
+    tested, _, host = gate(tmp_path, soak=2)
+    timely(tested, host, proof=None)
+    with pytest.raises(StartError):
+        tested.soak()
+    soaking = [line for line in host.said if "soaking" in line]
+    assert soaking == ["k26: healthy, soaking, 0 s of 2 s"]
+    late = [line for line in host.said if "soaked for 2 s, waiting " in line and " s for the last completions" in line]
+    assert len(late) > 1
+
+
 def test_two_failures_of_health_in_a_row_are_borne(tmp_path: Path) -> None:
     tested, asker, _ = gate(tmp_path, GOOD, BAD, BAD, GOOD, BAD, BAD, GOOD)
     tested.soak()

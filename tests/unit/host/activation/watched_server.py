@@ -35,6 +35,9 @@ class Flaky:
     def answer(self) -> Answer | None:
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
+    def healthy(self) -> bool:
+        return False  # all it says comes at once
+
     def wait(self, seconds: float) -> bool:
         del seconds  # it answers at once
         return True
@@ -67,6 +70,10 @@ class Timely(Flaky):
         if question.health and (question.proof is None or self.health is None or not self.health.good):
             return self.health
         return self.proof
+
+    def healthy(self) -> bool:
+        question = self.asked[-1]
+        return question.health and self.health is not None and self.health.good
 
     def wait(self, seconds: float) -> bool:
         end = min(self.clock.now + seconds, max(self.since + self.seconds, self.clock.now))

@@ -1,5 +1,6 @@
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,6 +69,14 @@ def test_every_address_must_answer(talking: Talking) -> None:
     assert answer.healthy
 
 
+def test_f19_health_is_told_at_the_first_address_and_above_rank_0_only_with_rank_0s(talking: Talking) -> None:
+    told: list[str] = []
+    ask(Question(hosts=("127.0.0.1", "127.0.0.2"), port=talking.port), lambda: told.append("one of two"))
+    ask(question(talking, leader=("127.0.0.2", talking.port)), lambda: told.append("without rank 0"))
+    ask(question(talking, leader=("127.0.0.1", talking.port)), lambda: told.append("with rank 0"))
+    assert told == ["one of two", "with rank 0"]
+
+
 def test_f43_above_rank_0_the_own_small_server_says_nothing_without_rank_0(talking: Talking) -> None:
     proof = Says(1.0, Answer(ANSWERED, "fine"))
     gone = question(talking, leader=("127.0.0.2", talking.port), proof=proof, tls=True)
@@ -105,7 +114,7 @@ def test_the_asker_never_waits(talking: Talking, monkeypatch: pytest.MonkeyPatch
 def test_the_asker_can_be_waited_for_until_its_answer_is_there() -> None:
     begun, go_on = threading.Event(), threading.Event()
 
-    def asking(_: Question) -> Answer:
+    def asking(_: Question, _healthy: Callable[[], None]) -> Answer:
         begun.set()
         go_on.wait(5)
         return Answer(ANSWERED, "done")
@@ -121,8 +130,31 @@ def test_the_asker_can_be_waited_for_until_its_answer_is_there() -> None:
     assert answer.text == "done"
 
 
+def test_f19_the_asker_tells_of_health_while_the_proof_is_still_out(talking: Talking) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    @dataclass(frozen=True)
+    class Slow(Proof):
+        def __call__(self, question: Question) -> Answer:
+            begun.set()
+            go_on.wait(5)
+            return Answer(ANSWERED, f"answered at {question.port}")
+
+    asker = ThreadAsker()
+    assert asker.healthy() is False
+    asker.ask(question(talking, proof=Slow(60.0)))
+    assert begun.wait(5)
+    assert (asker.healthy(), asker.answer()) == (True, None)
+    go_on.set()
+    assert first(asker).served
+    talking.replies["/health"] = (503, {})
+    asker.ask(question(talking))
+    assert first(asker).text == "503, loading"
+    assert asker.healthy() is False
+
+
 def test_a_proof_that_breaks_is_an_answer_too(talking: Talking) -> None:
-    def broken(_: Question) -> Answer:
+    def broken(_: Question, _healthy: Callable[[], None]) -> Answer:
         raise RuntimeError("oops")
 
     asker = ThreadAsker(broken)

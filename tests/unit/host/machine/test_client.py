@@ -20,6 +20,11 @@ def test_what_is_no_json_is_nothing(talking: Talking) -> None:
     assert client(talking).get("/x", timeout=5).json() is None
 
 
+def test_an_address_that_cannot_be_reached_is_told_in_words() -> None:
+    with pytest.raises(NoAnswerError, match=r"^[A-Za-z ]+$"):
+        Client("255.255.255.255", 1).get("/health", timeout=5)
+
+
 def test_nobody_there_is_refused(talking: Talking) -> None:
     with pytest.raises(NoAnswerError) as caught:
         Client("127.0.0.2", talking.port).get("/health", timeout=5)

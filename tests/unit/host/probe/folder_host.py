@@ -30,6 +30,7 @@ PROPERTIES = {
     "ActiveEnterTimestamp": "Sun 2026-11-29 16:15:00 UTC",
     "FragmentPath": UNIT_PATH,
     "NeedDaemonReload": "no",
+    "DropInPaths": "",
 }
 NOT_FOUND = PROPERTIES | {
     "LoadState": "not-found",

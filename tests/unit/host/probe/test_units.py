@@ -48,6 +48,14 @@ def test_a_unit_that_is_a_dangling_link_is_there_and_unknown(host: Host) -> None
     assert (unit.kind, unit.target) == ("symlink", "/nowhere")
 
 
+def test_an_operators_drop_ins_for_several_units_are_named(host: Host) -> None:
+    ours = f"{UNIT_PATH}.d/10-limits.conf", f"/run/systemd/system.control/{UNIT}.d/50-x.conf"
+    shared = "/etc/systemd/system/service.d/a.conf", "/run/systemd/system/sglang-.service.d/b.conf"
+    places = " ".join((*ours, *shared, "/usr/lib/systemd/system/service.d/distribution.conf"))
+    host.systemctl(PROPERTIES | {"DropInPaths": places})
+    assert host.service().shared_dropins == shared
+
+
 def test_drop_ins_are_found_in_every_folder_an_operator_writes_to(host: Host) -> None:
     host.write(f"{UNIT_PATH}.d/10-limits.conf", "a")
     host.write(f"{UNIT_PATH}.d/README", "no drop-in")

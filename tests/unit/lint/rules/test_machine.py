@@ -105,6 +105,14 @@ def test_a_toolkit_that_is_said_to_be_there(source: str, version: Any, said: boo
     assert len(messages("SGL822", one)) == said
 
 
+@pytest.mark.parametrize("found", [(), Unknown("x"), ("/etc/systemd/system/service.d/a.conf",)])
+def test_a_drop_in_for_several_units_is_told(found: Any) -> None:  # noqa: ANN401 - as probed
+    view = host_view()
+    view.state.services["k26"] = replace(view.state.services["k26"], shared_dropins=found)  # type: ignore[index]
+    said = "a drop-in for several units changes sglang-k26.service: /etc/systemd/system/service.d/a.conf"
+    assert messages("SGL825", view) == ([said] if isinstance(found, tuple) and found else [])
+
+
 @pytest.mark.parametrize(("arch", "said"), [("riscv64", True), ("x86_64", False), ("aarch64", False)])
 def test_architecture(arch: str, said: bool) -> None:  # noqa: FBT001 - a case
     assert len(messages("SGL823", host_view(arch=arch))) == said

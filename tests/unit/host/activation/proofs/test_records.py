@@ -32,6 +32,9 @@ class OneAnswer:
     def answer(self) -> Answer | None:
         return self.given
 
+    def healthy(self) -> bool:
+        return False
+
     def wait(self, seconds: float) -> bool:
         del seconds  # it is there, or never will be
         return self.given is not None
