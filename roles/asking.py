@@ -73,7 +73,14 @@ class Hosts:
         return dict(zip(requests, pool.map(one, requests), strict=True))
 
 
-def ask_hosts(inventory: str, work: Callable[[Hosts], None], *, folder: Path, arguments: Sequence[str] = ()) -> int:
+def ask_hosts(
+    inventory: str,
+    work: Callable[[Hosts], None],
+    *,
+    folder: Path,
+    arguments: Sequence[str] = (),
+    interrupted: Callable[[], str] = lambda: "no host was changed",
+) -> int:
     """Connect to an inventory's hosts and do `work` with them, once for all.
 
     Args:
@@ -81,6 +88,7 @@ def ask_hosts(inventory: str, work: Callable[[Hosts], None], *, folder: Path, ar
         work: what it raises, this raises.
         folder: the deployment folder.
         arguments: more of pyinfra's words.
+        interrupted: what to say of the hosts when it is interrupted.
 
     Returns:
         pyinfra's exit status: 1 as well when some host could not be reached; 130 when it was interrupted.
@@ -88,7 +96,14 @@ def ask_hosts(inventory: str, work: Callable[[Hosts], None], *, folder: Path, ar
     job = _Job(work)
     _jobs.append(job)
     try:
-        finished = run(inventory, _SCRIPT, folder=folder, arguments=["--dry", "-y", *arguments], shows=_is_of_concern)
+        finished = run(
+            inventory,
+            _SCRIPT,
+            folder=folder,
+            arguments=["--dry", "-y", *arguments],
+            shows=_is_of_concern,
+            interrupted=interrupted,
+        )
     finally:
         _jobs.remove(job)
     if job.error is not None:

@@ -57,7 +57,9 @@ class Fleet:
         settling: the replicas that are being told to stay.
         secret_values: hidden wherever a text is shown.
         locked: the hosts whose lock this run holds.
+        has_begun: whether it ever held a lock, so that hosts may have been changed.
         halted: why nothing further may be begun, though the rollout itself has not stopped; empty when it may.
+        interrupted: whether a signal has ended the run, and all that is left is to say farewell.
         is_over: whether every host has its verdict.
         unfinished: the hosts on which an earlier activation had not ended when they were looked at.
         doing: the command that each host is in the middle of, with what is known of its request.
@@ -80,7 +82,9 @@ class Fleet:
     waiting: dict[str, list["Together"]] = field(default_factory=dict)
     settling: set[str] = field(default_factory=set)
     locked: set[str] = field(default_factory=set)
+    has_begun: bool = False
     halted: str = ""
+    interrupted: bool = False
     is_over: bool = False
     unfinished: set[str] = field(default_factory=set)
     doing: dict[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)

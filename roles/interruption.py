@@ -4,11 +4,13 @@ The hosts are told that nobody holds them any more, and the operator where each 
 every host whatever ended the run, and that is when this is done.
 """
 
+import os
 import signal
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import gevent
 from gevent.lock import RLock
@@ -17,6 +19,7 @@ from pyinfra.api.state import BaseStateCallback
 
 from roles import locks
 from roles.fleet import Fleet
+from roles.run import INTERRUPTED
 from roles.terminal import heading, show
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -24,6 +27,9 @@ FAREWELL_SECONDS = 10
 ASK_SECONDS = 3
 STOP_SECONDS = 5
 START_SECONDS = 1  # it starts over there, whether or not we wait for it
+END_SECONDS = 40  # more than all of the above; whatever else hangs is left behind
+
+_ALONE = "Hosts end alone what they have begun; their locks run out in a minute."
 
 
 def prepare(fleet: Fleet) -> None:
@@ -35,11 +41,44 @@ def prepare(fleet: Fleet) -> None:
 
 
 def _interrupted(fleet: Fleet, number: int, _frame: FrameType | None) -> None:
+    if fleet.interrupted:
+        if number == signal.SIGINT:  # a terminal that is closed sends SIGHUP twice, and `timeout` SIGTERM
+            end_at_once(INTERRUPTED, f"interrupted again. {_ALONE}" if fleet.has_begun else "interrupted again")
+        return
+    fleet.interrupted = True
     fleet.halted = fleet.halted or f"interrupted ({signal.Signals(number).name})"
-    show([f"interrupted{'' if fleet.locked else ': no host was changed'}"])
+    limit(128 + number, more=_ALONE if fleet.has_begun else "")
+    show([f"interrupted{'' if fleet.has_begun else ': no host was changed'}"])
     fleet.hands.kill(block=False)  # they would go on with the next step
     fleet.state.pool.kill(block=False)
-    sys.exit(128 + number)
+    leave(128 + number)
+
+
+def leave(status: int) -> None:
+    """Exit from the main greenlet, whichever one the signal came in.
+
+    In one of paramiko's an exit would be lost: threading takes it for the end of that thread, and of its connection.
+    """
+    hub = gevent.get_hub()
+    if gevent.getcurrent() is hub.parent:
+        sys.exit(status)
+    hub.handle_system_error(SystemExit, SystemExit(status))
+
+
+def limit(status: int, *, more: str = "") -> None:
+    """Have this process end within a bounded time, whatever hangs."""
+    signal.signal(signal.SIGALRM, lambda *_: end_at_once(status, f"this took longer than {END_SECONDS} s. {more}"))
+    signal.setitimer(signal.ITIMER_REAL, END_SECONDS)
+
+
+def end_at_once(status: int, said: str) -> NoReturn:
+    """End without another word to any host."""
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        with suppress(OSError, ValueError, RuntimeError):  # one that is being written to in this moment, or is gone
+            stream.flush()
+    with suppress(OSError):
+        os.write(2, f"\n{said}\n".encode())
+    os._exit(status)
 
 
 class _Farewell(BaseStateCallback):
@@ -48,6 +87,11 @@ class _Farewell(BaseStateCallback):
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
         self._lock = RLock()
+
+    def operation_start(self, state: State, op_hash: str) -> None:  # type: ignore[override]  # as below
+        del state, op_hash
+        if self._fleet.interrupted:  # the exit was lost on its way here
+            sys.exit(INTERRUPTED)
 
     def host_disconnect(self, state: State, host: Host) -> None:  # type: ignore[override]  # pyinfra's are static
         del state

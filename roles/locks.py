@@ -68,6 +68,7 @@ class _Attempt:
             holder = told.get("holder") or {}
         if told.get("held"):
             self.fleet.locked.add(name)
+            self.fleet.has_begun = True
             if told.get("took_over"):
                 show([f"{name}: took over the lock of {_described(told['took_over'])}; it is recorded there"])
         elif holder:

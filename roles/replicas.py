@@ -8,7 +8,8 @@ import gevent
 
 from roles.fleet import Fleet
 from roles.terminal import show
-from roles.together import Together, end_unfinished, forward
+from roles.together import Together, forward
+from roles.unfinished import end_unfinished
 from sglang_fleet.plan import ServiceChange
 from sglang_fleet.problems import names
 from sglang_fleet.rollout import Outcome, Replica, Verdict, Wave

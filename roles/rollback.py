@@ -13,7 +13,8 @@ from roles.fleet import Fleet
 from roles.shared import shared_fleet
 from roles.steps import explain, guarded
 from roles.terminal import heading, show
-from roles.together import Together, end_unfinished, returning
+from roles.together import Together, returning
+from roles.unfinished import end_unfinished
 from sglang_fleet.backward import Way, ways
 from sglang_fleet.problems import names
 from sglang_fleet.rollout import Outcome, Replica, Rollout, Verdict, Wave

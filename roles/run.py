@@ -50,6 +50,7 @@ def run(
     arguments: Sequence[str] = (),
     options: Options | None = None,
     shows: Shows | None = None,
+    interrupted: Callable[[], str] = lambda: "no host was changed",
 ) -> Finished:
     """Run a deploy file on an inventory's hosts, as `pyinfra INVENTORY SCRIPT ARGUMENTS` in the deployment folder does.
 
@@ -62,6 +63,7 @@ def run(
         arguments: more of pyinfra's words.
         options: what the run is asked for beside.
         shows: which of pyinfra's own lines to show; all when not set.
+        interrupted: what to say of the hosts when it is interrupted before the roles have their own word on it.
     """
     main = _command_line()
     gc.enable()  # a rollout may last for hours
@@ -70,7 +72,7 @@ def run(
         chdir(folder),
         asked(options or Options()),
         _called_with(words),
-        _interruptible(main),
+        _interruptible(main, interrupted),
         _showing(shows),
         redirect_stdout(sys.stderr),
     ):
@@ -99,12 +101,13 @@ def _called_with(words: list[str]) -> Iterator[None]:
 
 
 @contextmanager
-def _interruptible(main: ModuleType) -> Iterator[None]:
+def _interruptible(main: ModuleType, said: Callable[[], str]) -> Iterator[None]:
     """End with 130 on Ctrl-C, also before the roles have their own word on it; pyinfra's own handler ends with 0."""
     theirs, before = main.cli, signal.getsignal(signal.SIGINT)
+    handler = _Interruption(said)
 
     def ours() -> None:
-        signal.signal(signal.SIGINT, _interrupted)
+        signal.signal(signal.SIGINT, handler)
         theirs()
 
     main.cli = ours  # type: ignore[attr-defined]  # it is called right after their handler is in place
@@ -115,15 +118,28 @@ def _interruptible(main: ModuleType) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _interrupted(_number: int, _frame: FrameType | None) -> None:
-    from pyinfra.context import ctx_state  # noqa: PLC0415  # see `_command_line`
+class _Interruption:
+    """What Ctrl-C does before the roles have begun, or where they do not work at all; a second one ends at once."""
 
-    sys.stderr.write("\ninterrupted: no rollout was begun\n")
-    state = ctx_state.get() if ctx_state.isset() else None
-    if state is not None and state.initialised:
-        # pyinfra disconnects by the same greenlets that are busy now, and would wait for them.
-        state.pool.kill(block=False)
-    sys.exit(INTERRUPTED)
+    def __init__(self, said: Callable[[], str]) -> None:
+        self._said = said
+        self._came = False
+
+    def __call__(self, _number: int, _frame: FrameType | None) -> None:
+        from pyinfra.context import ctx_state  # noqa: PLC0415  # see `_command_line`
+
+        from roles.interruption import end_at_once, leave, limit  # noqa: PLC0415  # as above
+
+        if self._came:
+            end_at_once(INTERRUPTED, "interrupted again")
+        self._came = True
+        limit(INTERRUPTED)
+        sys.stderr.write(f"\ninterrupted: {self._said()}\n")
+        state = ctx_state.get() if ctx_state.isset() else None
+        if state is not None and state.initialised:
+            # pyinfra disconnects by the same greenlets that are busy now, and would wait for them.
+            state.pool.kill(block=False)
+        leave(INTERRUPTED)
 
 
 @contextmanager

@@ -48,6 +48,8 @@ def guarded(work: Callable[..., None], fleet: Fleet, *arguments: object) -> Func
 
 def _run_guarded(state: State, host: Host, work: Callable[..., None], fleet: Fleet, *arguments: object) -> bool:
     del state  # pyinfra passes both to functions that name both
+    if fleet.interrupted:
+        return True
     try:
         work(host.name, fleet, *arguments)
     except Exception as error:  # noqa: BLE001 - one host's surprise must not keep the others from going back

@@ -80,6 +80,10 @@ class Together:
         """Wait on a host for the end of what goes on there by itself."""
         self._note(name, watch(self.fleet, name, "follow", self.requests[name]))
 
+    def stay(self, name: str) -> None:
+        """Say the last word to a host that waits for nothing else: everybody had passed."""
+        self._go(name, "sealed")
+
     def _goal(self, name: str) -> Outcome:
         return Outcome.PROVEN if self.requests[name]["mode"] == "activate" else Outcome.RETURNED
 
@@ -143,7 +147,7 @@ def forward(fleet: Fleet, releases: Mapping[str, Release], *, restart: Iterable[
         fleet,
         {
             name: {
-                **_request(fleet, service=release.service, release=release.id, unit_name=release.unit_name),
+                **request_of(fleet, service=release.service, release=release.id, unit_name=release.unit_name),
                 "mode": "activate",
                 "gate": dict(release.gate),
                 "replica": dict(release.replica) if release.replica else None,
@@ -153,40 +157,6 @@ def forward(fleet: Fleet, releases: Mapping[str, Release], *, restart: Iterable[
             for name, release in releases.items()
         },
     )
-
-
-def end_unfinished(fleet: Fleet, hosts: Iterable[str]) -> dict[str, dict[str, Verdict]]:
-    """See what earlier runs left going on or waiting on these hosts to its end; by host and service, how that was.
-
-    Nobody but this run may change them now. What does not go where this run wants to go is called back.
-    """
-    found: dict[str, Together] = {}
-
-    def look(name: str) -> None:
-        answer = fleet.call(name, "services", {})
-        for told in answer.json() if answer.ok else ():
-            going_on = told.get("going_on") or {}
-            if activation := told.get("pending") or going_on.get("activation"):
-                asked = _request(fleet, service=told["service"], release=told["installed"], unit_name=told["unit_name"])
-                party = found.setdefault(told["service"], Together(fleet, {}))
-                party.requests[name] = asked | {"activation": activation, "mode": going_on.get("mode") or "activate"}
-                if _goes_our_way(fleet, name, told["service"], going_on):
-                    party.follow(name)
-
-    fleet.on_all(hosts, look)
-    for party in found.values():
-        party.call_back("the run that began it is over")
-    return {
-        name: {service: party.ends[name] for service, party in found.items() if name in party.ends} for name in hosts
-    }
-
-
-def _goes_our_way(fleet: Fleet, name: str, service: str, going_on: Mapping[str, Any]) -> bool:
-    """Whether what goes on by itself on a host is going back already, or goes to the release that is wanted."""
-    if going_on.get("mode") == "return":
-        return True
-    change = fleet.plans[name].changes.get(service) if name in fleet.plans else None
-    return bool(going_on) and change is not None and change.release.id == going_on.get("release")
 
 
 def backward(request: Mapping[str, Any], *, alone: bool) -> dict[str, Any]:
@@ -212,7 +182,7 @@ def returning(fleet: Fleet, services: Mapping[str, Mapping[str, Any]]) -> Togeth
         fleet,
         {
             name: {
-                **_request(fleet, service=told["service"], release=told["installed"], unit_name=told["unit_name"]),
+                **request_of(fleet, service=told["service"], release=told["installed"], unit_name=told["unit_name"]),
                 "mode": "return",
                 "replica": told.get("replica") or None,
                 "restart": len(services) > 1,
@@ -224,7 +194,8 @@ def returning(fleet: Fleet, services: Mapping[str, Mapping[str, Any]]) -> Togeth
     )
 
 
-def _request(fleet: Fleet, *, service: str, release: str, unit_name: str) -> dict[str, Any]:
+def request_of(fleet: Fleet, *, service: str, release: str, unit_name: str) -> dict[str, Any]:
+    """What every request about an activation holds; the activation is a new one."""
     return {
         "activation": new_activation(),
         "service": service,

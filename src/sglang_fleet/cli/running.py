@@ -169,8 +169,13 @@ def statuses(*lines: str) -> str:
 
 def confirm_on_terminal(*, yes: bool) -> None:
     """Refuse to begin what nobody could confirm. Raises Failed."""
-    if not yes and not (sys.stdin is not None and sys.stdin.isatty()):
+    if not yes and not has_terminal():
         raise Failed("There is no terminal to confirm on: add -y. Nothing was changed.")
+
+
+def has_terminal() -> bool:
+    """Whether there is somebody who could be asked."""
+    return sys.stdin is not None and sys.stdin.isatty()
 
 
 def nothing_to_look_at(status: int) -> Failed:

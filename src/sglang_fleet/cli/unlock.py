@@ -11,7 +11,7 @@ from sglang_fleet.cli.running import (
     PENDING,
     HostCommand,
     aim,
-    confirm_on_terminal,
+    has_terminal,
     limit_option,
     nothing_to_look_at,
     rest_argument,
@@ -26,13 +26,15 @@ if TYPE_CHECKING:
 
 Holder = dict[str, Any]
 
+_LEASE_SECONDS = 60  # where the host does not say how long it is
+
 
 @click.command(
     "unlock",
     cls=HostCommand,
     epilog=statuses(
         "0  no host of these is locked any more",
-        "1  a host could not be asked, or not be freed",
+        "1  a host could not be asked, or not be freed; or there is no terminal to confirm on, and no -y",
         "2  it was not confirmed: the locks are as they were",
     )
     + examples(
@@ -57,7 +59,8 @@ def command(  # one for each option
 ) -> None:
     """Free the hosts of locks that a dead run has left.
 
-    It shows who holds them and since when, and asks before it frees anything.
+    It shows who holds them and since when, and asks before it frees anything. Without a terminal, and without -y, it
+    shows them and frees nothing.
 
     A run that was killed leaves its locks. They end by themselves, a minute after its last sign of life, so this is for
     those who cannot wait. A run that still lives, and whose lock is taken away, begins nothing further on that host.
@@ -65,9 +68,10 @@ def command(  # one for each option
     from roles.asking import ask_hosts  # noqa: PLC0415  # --help need not wait for it
 
     aimed = aim(inventory, limit=limit, verbosity=verbosity, rest=rest, needs_settings=False)
-    confirm_on_terminal(yes=yes)
-    freeing = Freeing(yes=yes)
-    status = ask_hosts(aimed.inventory, freeing.work, folder=aimed.folder, arguments=aimed.words)
+    freeing = Freeing(yes=yes, can_ask=has_terminal())
+    status = ask_hosts(
+        aimed.inventory, freeing.work, folder=aimed.folder, arguments=aimed.words, interrupted=freeing.so_far
+    )
     if not freeing.asked and status in (CLEAN, ERRORS):
         raise nothing_to_look_at(status)
     for host, why in freeing.errors.items():
@@ -76,7 +80,9 @@ def command(  # one for each option
         write_json({"held": freeing.held, "released": freeing.released, "errors": freeing.errors})
     elif not freeing.held:
         click.echo("no lock is held")
-    status = status or (ERRORS if freeing.errors else CLEAN)
+    if freeing.unconfirmed:
+        warn("there is no terminal to confirm on: add -y to free them. No lock was freed.")
+    status = status or (ERRORS if freeing.errors or freeing.unconfirmed else CLEAN)
     click.get_current_context().exit(status or (PENDING if freeing.declined else CLEAN))
 
 
@@ -89,12 +95,13 @@ class Freeing:
         released: whose lock was ended, by host; None when it had ended by itself.
         errors: why a host could not be asked or freed.
         declined: whether the operator said no.
+        unconfirmed: whether there was nobody to say yes.
     """
 
-    def __init__(self, *, yes: bool) -> None:
+    def __init__(self, *, yes: bool, can_ask: bool = True) -> None:
         """Be ready to ask."""
-        self._yes = yes
-        self.asked = self.declined = False
+        self._yes, self._can_ask = yes, can_ask
+        self.asked = self.declined = self.unconfirmed = self._began = False
         self.held: dict[str, Holder] = {}
         self.released: dict[str, Holder | None] = {}
         self.errors: dict[str, str] = {}
@@ -107,10 +114,19 @@ class Freeing:
             return
         for line in holder_lines(self.held):
             click.echo(line, err=True)
+        for line in living_lines(self.held):
+            click.echo(line, err=True)
+        if not self._yes and not self._can_ask:
+            self.unconfirmed = True
+            return
         if not self._yes and not click.confirm("Free them?", err=True):
             self.declined = True
             return
         self._free(hosts)
+
+    def so_far(self) -> str:
+        """What became of the locks, when it is interrupted."""
+        return "some locks may have been freed: look again" if self._began else "no lock was freed"
 
     def _free(self, hosts: Hosts) -> None:
         from roles.controller import operator  # noqa: PLC0415  # --help need not wait for it
@@ -118,6 +134,7 @@ class Freeing:
         requests = {
             host: {"force": True, "run": holder.get("run", ""), "who": operator()} for host, holder in self.held.items()
         }
+        self._began = True
         said = hosts.ask("unlock", requests)
         released = self._answers(said, "released")
         self.released = {host: released.get(host) for host in said if host not in self.errors}
@@ -148,6 +165,29 @@ def holder_lines(held: Mapping[str, Holder]) -> list[str]:
     for host, holder in held.items():
         groups.setdefault(told(holder), []).append(host)
     return [wrapped(f"{names(hosts)}: locked {text}") for text, hosts in groups.items()]
+
+
+def living_lines(held: Mapping[str, Holder]) -> list[str]:
+    """A warning of the runs that seem to live, a paragraph for each, with what becomes of them."""
+    from sglang_fleet.problems import names  # noqa: PLC0415  # --help need not wait for it
+
+    runs: dict[str, list[str]] = {}
+    for host, holder in held.items():
+        if seems_to_live(holder):
+            runs.setdefault(f"{holder.get('what') or 'the run'} by {holder.get('who')}", []).append(host)
+    return [
+        wrapped(
+            f"{run} seems to live. When {names(hosts)} {'is' if len(hosts) == 1 else 'are'} freed, it begins nothing"
+            " further on any host: what has begun ends alone, the rest stays as it is."
+        )
+        for run, hosts in runs.items()
+    ]
+
+
+def seems_to_live(holder: Holder) -> bool:
+    """Whether its last sign of life is younger than its lease."""
+    age, seconds = holder.get("age"), holder.get("seconds", _LEASE_SECONDS)
+    return isinstance(age, (int, float)) and isinstance(seconds, (int, float)) and age < seconds
 
 
 def told(holder: Holder) -> str:

@@ -41,6 +41,8 @@ _BOUNDS = {
 }
 _FREE = frozenset({"environment", "extra_args", "secrets"})
 """Settings below which a secret may stand without a name that tells of it."""
+_COUNTS = frozenset({("health", "golden", "tokens"), ("health", "throughput", "tokens")})
+"""The settings that are numbers, though their names could be those of secrets."""
 _MAPPINGS = frozenset({"dict_type", "model_type", "model_attributes_type"})
 IN_QUOTES = "put the value in quotes"
 _LONGEST = 48
@@ -73,12 +75,24 @@ class Finding:
 
 def worded(error: ValidationError) -> list[Finding]:
     """Every error of a failed `Deployment.model_validate`, for operators."""
+    errors = error.errors(include_url=False)
+    meant = {(*details["loc"][:-1], near) for details in errors if (near := _near(details))}
     return [
         _finding(details)
-        for details in error.errors(include_url=False)
+        for details in errors
         # A service's name is its key, whose own error says what is wrong with it.
         if not (details["loc"][:1] == ("services",) and details["loc"][2:] == ("name",))
+        # What is there and misspelt is not missing.
+        and not (details["type"] == "missing" and details["loc"] in meant)
     ]
+
+
+def _near(details: ErrorDetails) -> str | None:
+    """The setting that an unknown one is a misspelling of."""
+    if details["type"] != "extra_forbidden":
+        return None
+    path = tuple(step for step in details["loc"] if step != KEY)
+    return nearest(str(path[-1]), _names(path[:-1]))
 
 
 def _finding(details: ErrorDetails) -> Finding:
@@ -124,10 +138,15 @@ def _fix(kind: str, value: object) -> str:
 def unknown(name: str, known: Iterable[str]) -> tuple[str, str]:
     """Message and fix for a name that is none of those known."""
     names = list(known)
-    near = difflib.get_close_matches(name.lower().replace("-", "_"), names, n=1)
+    near = nearest(name, names)
     if near:
-        return "no such setting", f"did you mean {near[0]}?"
+        return "no such setting", f"did you mean {near}?"
     return "no such setting", f"the settings here are {', '.join(names)}" if names else ""
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that another is a misspelling of."""
+    return next(iter(difflib.get_close_matches(name.lower().replace("-", "_"), list(known), n=1)), None)
 
 
 def shown(value: object) -> str:
@@ -151,7 +170,8 @@ def kind_of(value: object) -> str:
 
 def may_be_secret(value: object, path: Steps) -> bool:
     """Whether a value may hold a secret, by what is in it and by the settings that it stands in."""
-    if any(str(step) in _FREE or is_sensitive(str(step)) for step in path):
+    above = path[:-1] if path[-3:] in _COUNTS else path
+    if any(str(step) in _FREE or is_sensitive(str(step)) for step in above):
         return True
     return isinstance(value, str) and mask(value) != value
 
@@ -176,7 +196,7 @@ def _names(path: Steps) -> list[str]:
     for step in path:
         if isinstance(noun, type) and issubclass(noun, BaseModel):
             field = noun.model_fields.get(str(step))
-            noun = field.annotation if field else None
+            noun = _itself(field.annotation) if field else None
         else:
             noun = _inner(noun)
     # `name` is the key of a service, and not written inside.
@@ -185,6 +205,16 @@ def _names(path: Steps) -> list[str]:
         if isinstance(noun, type) and issubclass(noun, BaseModel)
         else []
     )
+
+
+def _itself(annotation: object) -> object:
+    """The noun of a setting that may be null: `Golden` of `Golden | None`."""
+    inner = [one for one in get_args(annotation) if one is not type(None)] if _is_optional(annotation) else []
+    return inner[0] if len(inner) == 1 else annotation
+
+
+def _is_optional(annotation: object) -> bool:
+    return type(None) in get_args(annotation)
 
 
 def _inner(annotation: object) -> object:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sglang_fleet.problems import Problem, grouped
 from sglang_fleet.spec.loaded import Loaded
-from sglang_fleet.spec.places import canaries, located, nothing, rollouts
+from sglang_fleet.spec.places import Names, canaries, located, nothing, rollouts
 from sglang_fleet.spec.replicas import components, networked, with_seats
 from sglang_fleet.spec.seating import Around, Seating, seating
 from sglang_fleet.spec.verdict import Verdict, network_of, settings_of, verdict_on
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sglang_fleet.spec import checks
     from sglang_fleet.spec.deployment import Deployment
     from sglang_fleet.spec.network import Network
+    from sglang_fleet.spec.sketch import Sketch
     from sglang_fleet.variables import Variables
 
 __all__ = ["Loaded", "load"]
@@ -67,13 +68,25 @@ def load(  # noqa: PLR0913  # one for each thing that an inventory says
     )
     loaded = Loaded(trees=variables.trees, strays=variables.strays, files=variables.files)
     reading = _Reading(folder, catalogue or _own_catalogue)
-    networks = _judge(loaded, variables, reading)
-    around = Around(folder, loaded.readable, loaded.trees, loaded.files, groups or _groups(hosts), networks, ordered)
-    seats = seating(around)
+    networks, sketches = _judge(loaded, variables, reading)
+    seats = seating(
+        Around(
+            folder=folder,
+            specs=loaded.readable,
+            sketches=sketches,
+            trees=loaded.trees,
+            files=loaded.files,
+            groups=groups or _groups(hosts),
+            networks=networks,
+            ordered=ordered,
+        )
+    )
     _sit(loaded, seats)
     loaded.replicas.extend(components(list(hosts), seats.together))
-    problems = [*variables.problems, *reading.problems, *seats.problems, *rollouts(loaded.deployments, loaded.trees)]
-    problems += canaries(loaded.readable, loaded.trees, known={*hosts, *(known_hosts or ())})
+    settled = {host for host, sketch in sketches.items() if sketch.whole} - seats.homeless
+    names = Names(frozenset({*hosts, *(known_hosts or ())}), tuple(loaded.replicas), frozenset(settled))
+    problems = [*variables.problems, *reading.problems, *seats.problems, *rollouts(sketches, loaded.trees)]
+    problems += canaries(sketches, loaded.trees, names)
     loaded.problems.extend(grouped(problem for problem in problems if not problem.rule))
     loaded.warnings.extend(grouped(problem for problem in problems if problem.rule))
     return loaded
@@ -98,10 +111,11 @@ class _Reading:
         return self.copies[key]
 
 
-def _judge(loaded: Loaded, variables: Variables, reading: _Reading) -> dict[str, Network]:
-    """Judge the settings of each host by themselves; how each host is reached, where that is right."""
+def _judge(loaded: Loaded, variables: Variables, reading: _Reading) -> tuple[dict[str, Network], dict[str, Sketch]]:
+    """Judge the settings of each host by themselves; how each is reached, where that is right, and its sketch."""
     wrong = {host for problem in variables.problems for host in problem.hosts}
     networks: dict[str, Network] = {}
+    sketches: dict[str, Sketch] = {}
     for host, tree in variables.trees.items():
         if not isinstance(tree.value, dict) or not tree.value.keys() - {BESIDE_A_HOST}:
             reading.problems += _for(host, [nothing(variables.files[host], folder=reading.folder)])
@@ -120,9 +134,10 @@ def _judge(loaded: Loaded, variables: Variables, reading: _Reading) -> dict[str,
         reading.problems += _for(host, wrongs)
         if its_network is not None:
             networks[host] = its_network
-        if host not in wrong:
+        if host not in wrong:  # else it may be settled by what could not be read
+            sketches[host] = verdict.sketch
             _keep(loaded, host, verdict, network=its_network, reading=reading)
-    return networks
+    return networks, sketches
 
 
 def _keep(loaded: Loaded, host: str, verdict: Verdict, *, network: Network | None, reading: _Reading) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sglang_fleet.problems import Problem, inside
@@ -13,10 +13,11 @@ from sglang_fleet.spec.rollout import Rollout
 from sglang_fleet.variables import Node, Place, dotted, find, place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from sglang_fleet.spec.deployment import Deployment
+    from sglang_fleet.rollout import Replica
+    from sglang_fleet.spec.sketch import Sketch
 
 
 def place(tree: Node, path: Steps) -> Place:
@@ -68,33 +69,59 @@ def nothing(files: Sequence[Path], *, folder: Path) -> Problem:
     return Problem(folder / "group_vars" / "all.yml", None, "", "is not there", fix)
 
 
-def rollouts(deployments: Mapping[str, Deployment], trees: Mapping[str, Node]) -> Iterator[Problem]:
+def rollouts(sketches: Mapping[str, Sketch], trees: Mapping[str, Node]) -> Iterator[Problem]:
     """A run has one rollout, that of most hosts: where the others have what differs from it."""
-    kinds = Counter(deployment.rollout for deployment in deployments.values())
+    found = {host: sketch.rollout for host, sketch in sketches.items() if sketch.rollout is not None}
+    kinds = Counter(found.values())
     if len(kinds) <= 1:
         return
     usual = kinds.most_common(1)[0][0]
-    model = next(host for host, deployment in deployments.items() if deployment.rollout == usual)
-    for host, deployment in deployments.items():
+    model = next(host for host, rollout in found.items() if rollout == usual)
+    for host, rollout in found.items():
         for name in Rollout.model_fields:
-            if getattr(deployment.rollout, name) != getattr(usual, name):
+            if getattr(rollout, name) != getattr(usual, name):
                 yield _other_rollout(name, host=host, model=model, trees=trees)
 
 
-def canaries(
-    deployments: Mapping[str, Deployment], trees: Mapping[str, Node], *, known: Collection[str]
-) -> Iterator[Problem]:
-    """Canaries that no host of the inventory and no replica is named like."""
-    for host, deployment in deployments.items():
-        for position, name in enumerate(deployment.rollout.canary):
-            if name in known or ("+" in name and set(name.split("+")) <= set(known)):
-                continue
-            close = difflib.get_close_matches(name, known, n=1)
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What a canary may be named like.
+
+    Attributes:
+        hosts: every host of the inventory.
+        replicas: those of the run.
+        settled: the hosts of the run whose replica is known: of the others the settings are wrong.
+    """
+
+    hosts: frozenset[str]
+    replicas: tuple[Replica, ...]
+    settled: frozenset[str]
+
+    def problem(self, name: str) -> tuple[str, str] | None:
+        """Message and fix for a name that is none; None for one that may be right."""
+        replicas = [replica.name for replica in self.replicas]
+        if name in self.hosts or name in replicas:
+            return None
+        parts = name.split("+")
+        if len(parts) == 1 or not self.hosts.issuperset(parts):
+            close = difflib.get_close_matches(name, [*sorted(self.hosts), *replicas], n=1)
             fix = f"did you mean {close[0]}?" if close else "name hosts of the inventory, or replicas: gpu-1+gpu-2"
-            path = ("rollout", "canary", position)
-            where = place(trees[host], path)
-            message = f"names nobody of this inventory: {name}"
-            yield Problem(where.file, where.line, dotted(path), message, fix, (host,), where.source)
+            return f"names nobody of this inventory: {name}", fix
+        if not self.settled.issuperset(parts):
+            return None
+        theirs = [replica.name for replica in self.replicas if set(parts) & set(replica.hosts)]
+        return f"names no replica: {name}", f"the replicas of these hosts: {', '.join(theirs)}"
+
+
+def canaries(sketches: Mapping[str, Sketch], trees: Mapping[str, Node], names: Names) -> Iterator[Problem]:
+    """Canaries that no host of the inventory and no replica is named like."""
+    for host, sketch in sketches.items():
+        for position, name in enumerate(sketch.canary):
+            problem = names.problem(name)
+            if problem is not None:
+                path = ("rollout", "canary", position)
+                where = place(trees[host], path)
+                yield Problem(where.file, where.line, dotted(path), *problem, (host,), where.source)
 
 
 def _other_rollout(name: str, *, host: str, model: str, trees: Mapping[str, Node]) -> Problem:

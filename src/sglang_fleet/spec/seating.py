@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from sglang_fleet.problems import Problem, names
 from sglang_fleet.spec.places import place
 from sglang_fleet.spec.replicas import listens_everywhere, listens_to_itself
+from sglang_fleet.spec.reaching import is_there, no_address, shared_addresses, unreachable
 from sglang_fleet.spec.seat import Seat
-from sglang_fleet.variables import dotted, find
+from sglang_fleet.variables import dotted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from sglang_fleet.spec.findings import Steps
     from sglang_fleet.spec.network import Network
     from sglang_fleet.spec.service import Service
+    from sglang_fleet.spec.sketch import Sketch
     from sglang_fleet.variables import Node
 
 _OF_ALL_NODES = ("nodes", "rendezvous_port")
@@ -34,6 +36,7 @@ class Around:
     Attributes:
         folder: the project folder, to say where an address is to be written.
         specs: the services of each host of the run, as far as they are right by themselves.
+        sketches: what of each host's settings concerns the others, also where something else in them is wrong.
         trees: the merged settings of each host, for file and line.
         files: the files that they come from.
         groups: the hosts of every group, whole, in the inventory's order.
@@ -43,6 +46,7 @@ class Around:
 
     folder: Path
     specs: Mapping[str, Deployment]
+    sketches: Mapping[str, Sketch]
     trees: Mapping[str, Node]
     files: Mapping[str, Sequence[Path]]
     groups: Mapping[str, Sequence[str]]
@@ -50,8 +54,12 @@ class Around:
     ordered: bool = True
 
     def service(self, host: str, name: str) -> Service | None:
-        """A host's service of that name."""
-        return self.specs[host].services.get(name) if host in self.specs else None
+        """A host's service of that name, less what is wrong in it."""
+        return self.sketches[host].services.get(name) if host in self.sketches else None
+
+    def is_sound(self, host: str, name: str) -> bool:
+        """Whether a host has a service of that name that is right, and can be reached."""
+        return host in self.specs and name in self.specs[host].services and host in self.networks
 
     def problem(self, host: str, path: Steps, message: str, fix: str) -> Problem:
         """A problem of one host, where it is written, or at the nearest mapping above."""
@@ -68,30 +76,39 @@ class Seating:
         together: the hosts that run a service together, in the order of their ranks; also those without seats.
         problems: what is wrong, each of one host.
         standing: the hosts that lack a seat which a service of theirs needs: they must not be deployed.
+        homeless: those of them whose replica is not known either.
     """
 
     seats: dict[str, dict[str, Seat]] = field(default_factory=dict)
     together: list[tuple[str, ...]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     standing: set[str] = field(default_factory=set)
+    homeless: set[str] = field(default_factory=set)
 
 
 def seating(around: Around) -> Seating:
     """A seat for every host and each of its services of several nodes."""
     found = Seating()
+    found.problems += shared_addresses(around)
+    found.standing.update(host for problem in found.problems for host in problem.hosts)
     seen: set[tuple[str, tuple[str, ...]]] = set()
-    for host, spec in around.specs.items():
-        for name, service in spec.services.items():
+    homeless: dict[str, list[str]] = {}
+    for host, sketch in around.sketches.items():
+        for name, service in sketch.services.items():
             if service.nodes == 1:
                 continue
             problems = list(_of_group(host, service, around))
             hosts = () if problems or service.group is None else _chunk(host, service, around.groups[service.group])
             if not hosts:
                 found.standing.add(host)
+                found.homeless.add(host)
                 found.problems += problems
+                homeless.setdefault(name, []).append(host)
             elif (name, hosts) not in seen:
                 seen.add((name, hosts))
                 _seat(found, name, hosts, around)
+    for name, hosts_of_it in homeless.items():
+        found.problems += no_address(name, hosts_of_it, around)
     return found
 
 
@@ -124,20 +141,22 @@ def _of_group(host: str, service: Service, around: Around) -> Iterator[Problem]:
         message = f"is {service.nodes}, and {group} has {len(members)} hosts, which is no multiple of it"
         fix = f"add hosts to {group}, or take some out, or change nodes"
         yield around.problem(host, (*at, "nodes"), message, fix)
+        if host == members[0]:  # however many there are in the end, it is rank 0
+            yield from unreachable(service.name, (host,), around)
 
 
 def _seat(found: Seating, name: str, hosts: tuple[str, ...], around: Around) -> None:
     """Seat the hosts of one replica, or say why they cannot be."""
     found.together.append(hosts)
     problems = [*_left_out(name, hosts, around), *_unlike(name, hosts, around)]
-    leader = around.service(hosts[0], name)
-    if leader is not None:
-        problems += _unreachable(name, hosts, around)
+    if is_there(hosts[0], name, around):
+        problems += unreachable(name, hosts, around)
     found.problems += problems
     # What is wrong by itself has its own errors.
-    if problems or leader is None or any(around.service(h, name) is None or h not in around.networks for h in hosts):
-        found.standing.update(host for host in hosts if host in around.specs)
+    if problems or found.standing & set(hosts) or not all(around.is_sound(host, name) for host in hosts):
+        found.standing.update(host for host in hosts if host in around.sketches)
         return
+    leader = around.specs[hosts[0]].services[name]
     address = around.networks[hosts[0]].address or ""
     for rank, host in enumerate(hosts):
         found.seats.setdefault(host, {})[name] = Seat(
@@ -162,7 +181,7 @@ def _answering(host: str, address: str) -> str:
 def _left_out(name: str, hosts: tuple[str, ...], around: Around) -> Iterator[Problem]:
     """The hosts that this run leaves out although the others need them."""
     missing = [host for host in hosts if host not in around.trees and host not in around.files]
-    present = [host for host in hosts if host in around.specs]
+    present = [host for host in hosts if host in around.sketches]
     if missing and present:
         message = f"{name} runs on {' and '.join(hosts)} together, and this run leaves out {names(missing)}"
         fix = f"name {names(hosts)} in --limit, or none of them"
@@ -179,9 +198,8 @@ def _unlike(name: str, hosts: tuple[str, ...], around: Around) -> Iterator[Probl
     for host in hosts:
         service = around.service(host, name)
         if service is None:
-            tree = around.trees.get(host)
             # One that is wrong by itself has its own errors.
-            if tree is not None and host in around.specs and len(find(tree, at)[1]) < len(at):
+            if host in around.sketches and not is_there(host, name, around):
                 fix = f"give {host} the service, or take it out of {usual.group}"
                 yield around.problem(host, at, f"is not there, and {' and '.join(hosts)} run it together", fix)
             continue
@@ -189,36 +207,14 @@ def _unlike(name: str, hosts: tuple[str, ...], around: Around) -> Iterator[Probl
             message = f"is {service.group} here and {usual.group} for {model}: a host is in one replica of a service"
             yield around.problem(host, (*at, "group"), message, "let each host be in one of these groups only")
             continue
+        own_sketch, its_sketch = around.sketches[host], around.sketches[model]
         pairs: list[tuple[Steps, object, object]] = [
             *(((*at, key), getattr(service, key), getattr(usual, key)) for key in _OF_ALL_NODES),
             *(((*at, "args", key), getattr(service.args, key), getattr(usual.args, key)) for key in _SHAPE),
-            (("sglang", "version"), around.specs[host].sglang.version, around.specs[model].sglang.version),
+            (("sglang", "version"), own_sketch.version, its_sketch.version),
         ]
         for path, own, theirs in pairs:
-            if own != theirs:
+            is_known = dotted(path) not in own_sketch.gone | its_sketch.gone and None not in (own, theirs)
+            if is_known and own != theirs:
                 message = f"is {own} here and {theirs} for {model}, and they run {name} together"
                 yield around.problem(host, path, message, f"write it once, in group_vars/{usual.group}.yml")
-
-
-def _unreachable(name: str, hosts: tuple[str, ...], around: Around) -> Iterator[Problem]:
-    """Whether the other nodes can find rank 0."""
-    leader = hosts[0]
-    network = around.networks.get(leader)
-    if network is None:  # what is written of it is wrong by itself
-        return
-    if network.address is None:
-        message = f"is not set, and {leader} is rank 0 of {name} on {'+'.join(hosts)}, which the others have to reach"
-        fix = 'write it there, or beside the host in the inventory: {"network": {"address": "10.0.0.1"}}'
-        file = _own_file(leader, around)
-        yield Problem(file, None, "network.address", message, fix, (leader,))
-        return
-    for host in hosts[1:]:
-        if host in around.networks and around.networks[host].address == network.address:
-            message = f"is {network.address}, which is {leader}'s too"
-            yield around.problem(host, ("network", "address"), message, "give each host its own")
-
-
-def _own_file(host: str, around: Around) -> Path:
-    """The file for what concerns one host alone."""
-    folder = around.folder / "host_vars"
-    return next((file for file in around.files.get(host, ()) if folder in file.parents), folder / f"{host}.yml")

@@ -15,6 +15,7 @@ from sglang_fleet.spec.extra import extra_arguments
 from sglang_fleet.spec.findings import Finding, worded
 from sglang_fleet.spec.network import Network
 from sglang_fleet.spec.service import Service
+from sglang_fleet.spec.sketch import Sketch, sketch_of, sketch_of_settings
 from sglang_fleet.variables import Node, dotted, plain
 
 if TYPE_CHECKING:
@@ -24,13 +25,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one tree comes to: the spec that may be deployed, if any; what can be shown and judged; what is wrong."""
+    """What one tree comes to: the spec that may be deployed, if any; what can be shown and judged; what is wrong; what others may know."""
 
     deployment: Deployment | None
     readable: Deployment | None
     judged: Deployment | None
     gone: frozenset[str]
     findings: tuple[Finding, ...]
+    sketch: Sketch
 
 
 def settings_of(tree: Node) -> dict[str, object]:
@@ -83,11 +85,14 @@ def verdict_on(settings: dict[str, object], *, folder: Path, catalogue: Callable
         raw = _mapping(settings.get("services"))
         readable = _of_services(settings, {name: raw[name] for name in services})
         judged = _of_services(settings, left) if gone else readable
+        sketch = sketch_of_settings(settings, left=left, gone=gone)
+    else:
+        sketch = sketch_of(deployment)
     findings += checks.services(services)
     findings += checks.files(_files(settings), folder=folder)
     findings += _against_catalogue(settings, found=findings, catalogue=catalogue)
     is_wrong = any(not finding.rule for finding in findings)
-    return Verdict(None if is_wrong else deployment, readable, judged, gone, tuple(findings))
+    return Verdict(None if is_wrong else deployment, readable, judged, gone, tuple(findings), sketch)
 
 
 def _by_themselves(settings: dict[str, object]) -> tuple[dict[str, Service], dict[str, object], frozenset[str]]:

@@ -37,15 +37,19 @@ class Hosts:
         self.said.append(" ".join(filter(None, (name, asked["mode"] if command == "activate" else command, barrier))))
         returns = asked["mode"] == "return"
         if command == "abort":
-            return "cleared" if "cleared" in asked["barriers"] else Verdict(Outcome.RETURNED)
+            return "cleared" if "cleared" in asked.get("barriers", {}) else Verdict(Outcome.RETURNED)
         if barrier == "cleared":
             return Verdict(Outcome.RETURNED)
         if not returns and barrier in self.ends.get(name, {}):
             end = self.ends[name][barrier]
             return "cleared" if end is Outcome.RETURNED else Verdict(end, f"at {barrier}")
-        if barrier == "sealed" or not asked["barriers"] or (barrier == "passed" and "sealed" not in asked["barriers"]):
+        if (
+            barrier == "sealed"
+            or not asked.get("barriers", {})
+            or (barrier == "passed" and "sealed" not in asked.get("barriers", {}))
+        ):
             return Verdict(Outcome.RETURNED if returns else Outcome.PROVEN)
-        return NEXT[barrier] if "checked" in asked["barriers"] else "passed"
+        return NEXT[barrier] if "checked" in asked.get("barriers", {}) else "passed"
 
 
 def change(monkeypatch: pytest.MonkeyPatch, hosts: Hosts, *names: str, confirm: float = 0) -> Together:

@@ -3,28 +3,100 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Iterable
+
+from ..errors import HostError
+from .found import PREFIX, load_found
+from .releases import UnusableError, check_ground, load, read_proven
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from .layout import Layout
 
+_LEFT = ("returned", "removed", "failed")
 _TEXTS = ("mode", "release", "by", "commit", "started_at", "ended_at", "reason", "running_release", "previous")
 
 
 def previous_of(layout: Layout, release: str) -> str:
     """Return what ran before `release` by the last activation that put it in place; "" when none is known.
 
-    An activation writes began.json before its first change, so this holds for one that was killed as well.
+    An activation writes began.json before its first change, so this holds for one that was killed as well. One that
+    only started the release afresh says nothing of what ran before it.
     """
     known = [
         (place_of(began), path.stat().st_mtime_ns, str(began["previous"]))
         for path in layout.activations.glob("*/began.json")
-        if (began := _read(path)).get("release") == release and began.get("previous")
+        if (began := _read(path)).get("release") == release and began.get("previous") not in (None, "", release)
     ]
     return max(known, default=(0, 0, ""))[2]
+
+
+@dataclass(frozen=True)
+class WayBack:
+    """Where a release is left for.
+
+    Attributes:
+        to: it is here and whole; "" for nowhere.
+        gone: why that is not what ran before; "" when it is, or when nothing is known to have run before.
+    """
+
+    to: str = ""
+    gone: str = ""
+
+
+def way_back(layout: Layout, release: str) -> WayBack:
+    """Return what can be gone back to from `release`.
+
+    That is what ran before it, if it is still here and whole; else what was proven last of what is. What was left
+    itself the last time it was put in place is not what an operator means who goes back.
+    """
+    before = previous_of(layout, release)
+    gone = _unusable(layout, before) if before else ""
+    if not gone:
+        return WayBack(before)
+    try:
+        proven = [entry.release for entry in read_proven(layout.proven)]
+    except HostError:
+        proven = []
+    not_meant = {release, before} | _left(layout)
+    others = (name for name in dict.fromkeys(reversed(proven)) if name not in not_meant)
+    return WayBack(next((name for name in others if not _unusable(layout, name)), ""), gone)
+
+
+def is_left(began: dict[str, Any], result: dict[str, Any]) -> bool:
+    """Return whether an activation ended with something else than its release in place."""
+    return result.get("outcome") in _LEFT and result.get("running_release") != began.get("release")
+
+
+def _left(layout: Layout) -> set[str]:
+    """Return the releases that were not in place any more when their last activation had ended."""
+    last: dict[str, tuple[tuple[int, int], bool]] = {}
+    for path in layout.activations.glob("*/began.json"):
+        began = _read(path)
+        order = (place_of(began), path.stat().st_mtime_ns)
+        found = (order, is_left(began, _read(path.parent / "result.json")))
+        name = _text(began.get("release"))
+        last[name] = max(last.get(name, found), found)
+    return {name for name, (_, left) in last.items() if left}
+
+
+def _unusable(layout: Layout, name: str) -> str:
+    """Return why a release or a kept unit cannot be started; "" when it can."""
+    try:
+        if name.startswith(PREFIX):
+            load_found(layout.found, name[len(PREFIX) :])
+        else:
+            if not layout.release(name).exists():
+                return f"release {name} was pruned"
+            check_ground(load(layout, name))
+    except UnusableError as error:
+        return str(error)
+    except OSError as error:
+        return f"{name} cannot be read: {error.strerror}"
+    return ""
 
 
 def next_place(layout: Layout) -> int:

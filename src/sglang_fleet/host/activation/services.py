@@ -12,7 +12,7 @@ from ..machine.units import SystemctlError, Systemd
 from . import pending
 from .follow import lives
 from .found import section_value
-from .history import previous_of
+from .history import WayBack, way_back
 from .layout import DEFAULT_STATE, Layout, UnitFiles
 from .lock import holder_of
 from .releases import read_proven
@@ -22,8 +22,8 @@ from .words import waits_at
 def run(request: dict[str, Any], *, say: Callable[[str], None]) -> int:
     """Print a JSON list, one entry a service.
 
-    `installed` is a release, "" when a unit by hand is; `previous` what ran before it; `running` the release of the
-    running process, "" for none, null when it cannot be told; `restarts` how often systemd has started it again by
+    `installed` is a release, "" when a unit by hand is; `previous` what it can go back to, "" for nothing; `gone` why
+    that is not what ran before it, "" when it is; `running` the release of the running process, "" for none, null when it cannot be told; `restarts` how often systemd has started it again by
     itself, null likewise; `pending` the activation with barriers that is not over, null for none; `going_on` any other
     that is not, with its `activation`, `mode` and `release`, null for none; `replica` that of the installed release.
     `releases` are those staged, oldest first, each with `release`, `created_at`, `by`, `replica` and `proven`, which is
@@ -49,11 +49,13 @@ def _services(state: Path) -> Iterator[dict[str, Any]]:
         unit_name = next((str(one["unit_name"]) for one in reversed(manifests) if one.get("unit_name")), "")
         if unit_name:
             installed, unfinished = _installed(unit_name), _pending(layout)
+            back = way_back(layout, installed) if installed else WayBack()
             yield {
                 "service": place.name,
                 "unit_name": unit_name,
                 "installed": installed,
-                "previous": previous_of(layout, installed) if installed else "",
+                "previous": back.to,
+                "gone": back.gone,
                 **_process(unit_name),
                 "pending": unfinished,
                 "going_on": None if unfinished else _going_on(layout),

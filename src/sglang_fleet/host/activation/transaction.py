@@ -23,7 +23,7 @@ from .decide import Previous
 from .destinations import Destinations, without_soak
 from .ending import Ending
 from .groundwork import Groundwork, Tools
-from .history import previous_of
+from .history import WayBack, way_back
 from .outcome import RefusalError, Request, Result, ShutdownError
 from .pending import Pending
 from .releases import UnusableError, load
@@ -146,7 +146,12 @@ class Transaction:
 
     def _return(self, seen: decide.Seen) -> None:
         """Leave the release for what was before it, or for the one that was named."""
-        release, name = self.request.release, self._target()
+        release, back = self.request.release, self._target()
+        name = back.to
+        if back.gone and not name:
+            raise RefusalError(f"there is nothing to go back to: {back.gone}")
+        if back.gone:
+            self.events.tell("passed over", f"cannot go back to what ran before: {back.gone}")
         if not name:
             raise RefusalError(f"nothing is known that ran before release {release}", outcome="nothing")
         if self.request.to and name not in (entry.release for entry in seen.proven):
@@ -184,7 +189,7 @@ class Transaction:
         except SystemctlError as error:
             raise HostError(str(error)) from None
         activates, reached = self.request.mode == "activate", self.barriers.progress.reached
-        name = self.request.release if activates else self._target()
+        name = self.request.release if activates else self._target().to
         self.result.previous = (previous.names[0] if previous.names else None) if activates else name
         self.arrival.resumed = self.arrival.stopped = True
         where = f"at `{reached}`" if reached else "under way"
@@ -214,9 +219,9 @@ class Transaction:
             self.groundwork.refuse_foreign(seen, self.manifest, gpus=gpus)
         return seen
 
-    def _target(self) -> str:
-        """Return what a return goes to; "" when nothing is known."""
-        return self.request.to or previous_of(self.layout, self.request.release)
+    def _target(self) -> WayBack:
+        """Return what a return goes to."""
+        return WayBack(self.request.to) if self.request.to else way_back(self.layout, self.request.release)
 
     def _before_return(self, seen: decide.Seen, name: str) -> Previous:
         """Return where a return that does not come through ends.

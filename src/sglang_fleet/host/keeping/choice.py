@@ -58,15 +58,13 @@ def _needed(stock: Stock, named: Mentions) -> set[str]:
     installed = {release for service, release in named.releases if service == stock.service} | named.ids
     needed = installed | set(stock.pending)
     # What a failure goes back to is the last proven release that is not the one that fails.
-    needed |= {*stock.proven[-1:], *[release for release in stock.proven if release not in installed][-1:]}
+    needed |= {*stock.proven[-1:], *[one for one in stock.proven if one not in installed and stock.has(one)][-1:]}
     needed |= {name for past in _unfinished(stock) for name in past.named}
     if stock.releases:  # what is staged last is what is wanted next
         needed.add(max(stock.releases, key=lambda one: one.order).name)
         needed.add(max(stock.releases, key=lambda one: (one.created_at, one.order)).name)
     for release in (*installed, *stock.proven[-1:], *_served(stock)):
-        past = stock.decisive(release)
-        if past is not None:
-            needed.add(past.previous)
+        needed.add(stock.way_back(release))
     return needed
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterator
 
 from ..activation.found import PREFIX
-from ..activation.history import place_of
+from ..activation.history import is_left, place_of
 from ..activation.releases import read_proven
 from ..errors import HostError
 from .mentions import UnknownError
@@ -55,6 +55,7 @@ class PastActivation:
         release, previous: of its began.json: what it put in place of what; "" when it did not get that far.
         named: every text of its request and began.json, among which are the releases that it needs.
         found: the kept units that any of its files names.
+        left: whether it ended with something else than its release in place.
     """
 
     name: str
@@ -65,6 +66,7 @@ class PastActivation:
     began: tuple[int, float]
     named: frozenset[str]
     found: frozenset[str]
+    left: bool = False
 
     @property
     def place(self) -> int:
@@ -101,8 +103,24 @@ class Stock:
 
     def decisive(self, release: str) -> PastActivation | None:
         """Return the activation that says what ran before `release`, as activation/history.py finds it."""
-        known = [past for past in self.activations if past.release == release and past.previous]
+        known = [past for past in self.activations if past.release == release]
+        known = [past for past in known if past.previous not in ("", release)]
         return max(known, key=lambda past: past.began, default=None)
+
+    def way_back(self, release: str) -> str:
+        """Return what `release` goes back to, as activation/history.py finds it; "" for nothing."""
+        past = self.decisive(release)
+        if past is None or self.has(past.previous):
+            return past.previous if past is not None else ""
+        last = {one.release: one for one in sorted(self.activations, key=lambda one: one.began)}
+        not_meant = {release, *(name for name, one in last.items() if one.left)}
+        return next((name for name in reversed(self.proven) if name not in not_meant and self.has(name)), "")
+
+    def has(self, name: str) -> bool:
+        """Return whether a release or a kept unit is there."""
+        if name.startswith(PREFIX):
+            return name[len(PREFIX) :] in (unit.name for unit in self.kept_units)
+        return name in (one.name for one in self.releases if one.complete)
 
 
 def services(state: Path) -> list[str]:
@@ -162,6 +180,7 @@ def _activation(folder: Path) -> PastActivation:
         began=(place_of(began), times[1]),
         named=frozenset((*_texts(request), *_texts(began))),
         found=frozenset(found),
+        left=is_left(began, _object(folder / "result.json") or {}),
     )
 
 
