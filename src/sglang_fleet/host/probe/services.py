@@ -125,7 +125,8 @@ def altered_files(folder: str, manifest: Json) -> dict[str, list[str]]:
 def digest(content: bytes) -> str:
     """The sha256 of a file's content, as manifests have it."""
     try:
-        from _sha256 import sha256  # noqa: PLC0415 - private, so it may be missing; hashlib loads all of OpenSSL
+        # Private, so it may be missing; hashlib loads all of OpenSSL.
+        from _sha256 import sha256  # type: ignore[import-not-found]  # noqa: PLC0415
     except ImportError:
         from hashlib import sha256  # noqa: PLC0415 - as above
     return str(sha256(content).hexdigest())
