@@ -6,7 +6,7 @@ from logging import INFO, LogRecord
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roles.run import run
+from roles.run import NoInventory, run
 from sglang_fleet.masking import mask
 
 if TYPE_CHECKING:
@@ -92,6 +92,9 @@ def ask_hosts(
 
     Returns:
         pyinfra's exit status: 1 as well when some host could not be reached; 130 when it was interrupted.
+
+    Raises:
+        NoInventory: the inventory has an error.
     """
     job = _Job(work)
     _jobs.append(job)
@@ -108,6 +111,8 @@ def ask_hosts(
         _jobs.remove(job)
     if job.error is not None:
         raise job.error
+    if finished.said:
+        raise NoInventory(finished.said)
     return finished.status
 
 

@@ -19,6 +19,7 @@ from pyinfra.api import State
 from roles.connection import Answer, Connection
 from roles.controller import commit_of, operator
 from sglang_fleet.plan import HostPlan
+from sglang_fleet.problems import Problem
 from sglang_fleet.release import Release
 from sglang_fleet.rollout import Outcome, Replica, Rollout, Verdict, Wave
 from sglang_fleet.spec import Deployment
@@ -47,6 +48,7 @@ class Fleet:
         run: this run's id, under which it holds its locks.
         deployments: the spec of each host that has one without errors.
         releases: what each host's services should run.
+        problems: what is wrong with the settings.
         replicas: every host of the run, in exactly one of them.
         plans: what each host needs; only hosts that were seen and not refused have one.
         rollout: the waves, and the verdicts so far.
@@ -71,6 +73,7 @@ class Fleet:
     run: str = field(default_factory=new_activation)
     deployments: Mapping[str, Deployment] = field(default_factory=dict)
     releases: Mapping[str, Sequence[Release]] = field(default_factory=dict)
+    problems: Sequence[Problem] = ()
     replicas: Sequence[Replica] = ()
     plans: dict[str, HostPlan] = field(default_factory=dict)
     rollout: Rollout = field(default_factory=lambda: Rollout(()))

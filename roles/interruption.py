@@ -4,13 +4,11 @@ The hosts are told that nobody holds them any more, and the operator where each 
 every host whatever ended the run, and that is when this is done.
 """
 
-import os
 import signal
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 import gevent
 from gevent.lock import RLock
@@ -19,6 +17,7 @@ from pyinfra.api.state import BaseStateCallback
 
 from roles import locks
 from roles.fleet import Fleet
+from roles.leaving import end_at_once, leave, limit
 from roles.run import INTERRUPTED
 from roles.terminal import heading, show
 
@@ -27,7 +26,6 @@ FAREWELL_SECONDS = 10
 ASK_SECONDS = 3
 STOP_SECONDS = 5
 START_SECONDS = 1  # it starts over there, whether or not we wait for it
-END_SECONDS = 40  # more than all of the above; whatever else hangs is left behind
 
 _ALONE = "Hosts end alone what they have begun; their locks run out in a minute."
 
@@ -52,33 +50,6 @@ def _interrupted(fleet: Fleet, number: int, _frame: FrameType | None) -> None:
     fleet.hands.kill(block=False)  # they would go on with the next step
     fleet.state.pool.kill(block=False)
     leave(128 + number)
-
-
-def leave(status: int) -> None:
-    """Exit from the main greenlet, whichever one the signal came in.
-
-    In one of paramiko's an exit would be lost: threading takes it for the end of that thread, and of its connection.
-    """
-    hub = gevent.get_hub()
-    if gevent.getcurrent() is hub.parent:
-        sys.exit(status)
-    hub.handle_system_error(SystemExit, SystemExit(status))
-
-
-def limit(status: int, *, more: str = "") -> None:
-    """Have this process end within a bounded time, whatever hangs."""
-    signal.signal(signal.SIGALRM, lambda *_: end_at_once(status, f"this took longer than {END_SECONDS} s. {more}"))
-    signal.setitimer(signal.ITIMER_REAL, END_SECONDS)
-
-
-def end_at_once(status: int, said: str) -> NoReturn:
-    """End without another word to any host."""
-    for stream in filter(None, (sys.stdout, sys.stderr)):
-        with suppress(OSError, ValueError, RuntimeError):  # one that is being written to in this moment, or is gone
-            stream.flush()
-    with suppress(OSError):
-        os.write(2, f"\n{said}\n".encode())
-    os._exit(status)
 
 
 class _Farewell(BaseStateCallback):

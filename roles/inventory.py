@@ -16,6 +16,7 @@ from pyinfra.api import Config, Inventory, State
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.context import ctx_config, ctx_inventory, ctx_state
 
+from sglang_fleet.inventory_files import not_there
 from sglang_fleet.problems import inside
 
 
@@ -59,8 +60,8 @@ def read_inventory(inventory: str, *, folder: Path, data: Sequence[str] = ()) ->
     """
     files, values = _pyinfras_own()
     is_file = Path(inventory).exists()
-    if not is_file and _looks_like_a_file(inventory):
-        raise InventoryUnusable(f"{inventory} is not there{_neighbours(Path(inventory))}")
+    if not is_file and (missing := not_there(inventory)):
+        raise InventoryUnusable(missing)
     overrides = {key: values.parse_cli_arg(value) for key, _, value in (text.partition("=") for text in data)}
     name = os.path.relpath(inventory, folder) if is_file else inventory
     values.PYTHON_CODES.pop(name, None)  # perhaps of a file with this name in another folder
@@ -68,7 +69,7 @@ def read_inventory(inventory: str, *, folder: Path, data: Sequence[str] = ()) ->
         try:
             found = files.make_inventory(name, override_data=overrides, cwd=str(folder))
         except (Exception, SystemExit) as error:
-            raise InventoryUnusable(_where_and_why(error, inventory=name, folder=folder)) from error
+            raise InventoryUnusable(where_and_why(error, inventory=name, folder=folder)) from error
     if not len(found):
         raise InventoryUnusable(notes[-1] if notes else f"{inventory} names no host")
     return Hosts(
@@ -156,17 +157,7 @@ def _warnings() -> Iterator[list[str]]:
         logger.propagate = propagates
 
 
-def _looks_like_a_file(inventory: str) -> bool:
-    """Whether a file was meant, so that nobody asks the network for a host of that name."""
-    return ("/" in inventory or inventory.endswith(".py")) and not {"@", ",", ":"} & set(inventory)
-
-
-def _neighbours(inventory: Path) -> str:
-    others = sorted(str(file) for file in inventory.parent.glob("*.py"))
-    return f"; there is {', '.join(others)}" if others else ""
-
-
-def _where_and_why(error: BaseException, *, inventory: str, folder: Path) -> str:
+def where_and_why(error: BaseException, *, inventory: str, folder: Path) -> str:
     """What an operator needs of an exception: the line of their own file that led to it, and what it says."""
     cause = getattr(error, "exception", error)  # pyinfra wraps what its users' files raise
     if isinstance(cause, SyntaxError):

@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,6 +44,7 @@ class Options:
         saved: the plan that was looked at and is to be applied, no other.
         plan_to: where to write what a dry run has found, to be applied later.
         origin: where that plan comes from, as far as the command line says it: without the policy of the rollout.
+        typed: the inventory, or plan, as `sglang-fleet` was given it; empty: pyinfra's own command line was used.
     """
 
     pause_after: str = ""
@@ -52,6 +53,7 @@ class Options:
     saved: "SavedPlan | None" = None
     plan_to: Path | None = None
     origin: "Origin | None" = None
+    typed: str = field(default="", compare=False)
 
 
 _asked = Options()

@@ -9,7 +9,7 @@ from gevent.pool import Pool
 from pyinfra.api import State
 from pyinfra.api.exceptions import PyinfraError
 
-from roles import options, planning, saving
+from roles import options, planning, saving, waves
 from roles.connection import Connection
 from roles.fleet import Fleet
 from roles.inventory import groups_in_order, keeps_its_order
@@ -20,7 +20,7 @@ from roles.wanted import probe_request, want
 from sglang_fleet.addresses import lock_reader
 from sglang_fleet.checks import Refusal
 from sglang_fleet.observe import HostState, ProbeUnreadable, parse
-from sglang_fleet.problems import Problem, inside, render
+from sglang_fleet.problems import Problem, grouped, inside, render
 from sglang_fleet.rollout import Outcome
 from sglang_fleet.spec import Loaded, load
 
@@ -69,10 +69,12 @@ def _look_at_all(fleet: Fleet) -> None:
     show([hint] if hint else [])
     _fail(state, [*unreachable, *refusals])
     if wanted.problems or errors:
-        _show_problems([*wanted.problems, *errors])
+        fleet.problems = grouped([*wanted.problems, *errors])
+        _show_problems(fleet.problems)
         raise PyinfraError("The settings have errors, listed above. Nothing was changed.")
     planning.check_pause(fleet, asked_for)
     saving.keep(fleet, asked_for, seen, refusals=refusals, unreachable=unreachable)
+    waves.tell_of_none(fleet)
 
 
 def _load(fleet: Fleet) -> Loaded:

@@ -7,7 +7,7 @@ from typing import Any
 from pyinfra import host as current_host
 from pyinfra.api import FunctionCommand, deploy, operation
 
-from roles import options
+from roles import options, waves
 from roles.connection import Answer, Connection
 from roles.fleet import Fleet
 from roles.shared import shared_fleet
@@ -17,6 +17,7 @@ from roles.together import Together, returning
 from roles.unfinished import end_unfinished
 from sglang_fleet.backward import Way, ways
 from sglang_fleet.problems import names
+from sglang_fleet.report.lines import wrapped
 from sglang_fleet.rollout import Outcome, Replica, Rollout, Verdict, Wave
 
 
@@ -61,6 +62,7 @@ def _look_back(fleet: Fleet) -> None:
             fleet.backward[name] = [dict(service) for service in found[name].services]
     _show(fleet)
     state.failed_hosts.update(state.inventory.get_host(name) for name in fleet.rollout.bad_hosts())
+    waves.tell_of_none(fleet)
 
 
 def _read(answers: Mapping[str, Answer]) -> tuple[dict[str, Sequence[Mapping[str, Any]]], dict[str, str]]:
@@ -97,11 +99,11 @@ def _show(fleet: Fleet) -> None:
     for name, services in fleet.backward.items():
         for service in services:
             groups.setdefault(_goes(service), []).append(name)
-    show(f"{text} on {names(hosts)}" for text, hosts in groups.items())
+    show(line for text, hosts in groups.items() for line in wrapped(f"{text} on {names(hosts)}"))
     stay: dict[str, list[str]] = {}
     for name in fleet.rollout.bad_hosts():
         stay.setdefault(fleet.rollout.verdicts[name].reason, []).append(name)
-    show(f"{names(hosts)}: {reason}" for reason, hosts in stay.items())
+    show(line for reason, hosts in stay.items() for line in wrapped(f"{names(hosts)}: {reason}"))
     unchanged = [name for name, verdict in fleet.rollout.verdicts.items() if verdict.outcome.good]
     show([f"nothing to do on {names(unchanged)}"] if unchanged else [])
 
@@ -114,7 +116,8 @@ def _goes(service: Mapping[str, Any]) -> str:
     if service.get("pending") or going_on:
         to = service["to"] or "what ran before"
         return f"{name}: a change is going on there, which is called back; to {to}"
-    return f"{name}: {service['installed']} to {service['to'] or service['previous']}"
+    passed_over = f" ({service['gone']})" if service.get("gone") and not service["to"] else ""
+    return f"{name}: {service['installed']} to {service['to'] or service['previous']}{passed_over}"
 
 
 @operation()

@@ -16,6 +16,8 @@ from types import FrameType, ModuleType
 from typing import TYPE_CHECKING
 
 from roles.options import Options, asked
+from roles.other_version import tell_of_other_version
+from roles.own_words import own_words
 
 if TYPE_CHECKING:
     from roles.fleet import Fleet
@@ -29,6 +31,10 @@ INTERRUPTED = 128 + signal.SIGINT
 Shows = Callable[[logging.LogRecord], bool]
 
 
+class NoInventory(Exception):  # noqa: N818  # says what is so
+    """The inventory has an error, which has been said; the message says it again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finished:
     """How a run ended.
@@ -36,10 +42,12 @@ class Finished:
     Attributes:
         status: the exit status: what the rollout says of itself, or else pyinfra's own.
         fleet: what the run knew at its end; None when it did not come to look at a host.
+        said: why it ended, where that was a word on the inventory.
     """
 
     status: int
     fleet: "Fleet | None"
+    said: str = ""
 
 
 def run(
@@ -68,23 +76,27 @@ def run(
     main = _command_line()
     gc.enable()  # a rollout may last for hours
     words = ["pyinfra", inventory, str(script), *arguments]
+    tell_of_other_version([str(script)], folder=folder)  # before it is run: what it calls may not be there any more
     with (
         chdir(folder),
         asked(options or Options()),
         _called_with(words),
         _interruptible(main, interrupted),
         _showing(shows),
+        own_words(),
         redirect_stdout(sys.stderr),
     ):
-        status = _status(main.main)
+        status, said = _status(main.main)
     fleet = _fleet()
-    return Finished(exit_status(status, fleet), fleet)
+    return Finished(exit_status(status, fleet), fleet, said)
 
 
 def _command_line() -> ModuleType:
     """Load pyinfra's command line; from here on, what greenlets need of the standard library is replaced."""
     import pyinfra_cli  # noqa: F401, PLC0415  # this is what replaces it, and has to come before anything else of pyinfra
     from pyinfra_cli import main  # noqa: PLC0415  # see above
+
+    import roles.leaving  # noqa: F401, PLC0415  # for `_Interruption`
 
     assert isinstance(main, ModuleType)  # noqa: S101  # of the same name as the function in it
     return main
@@ -126,9 +138,10 @@ class _Interruption:
         self._came = False
 
     def __call__(self, _number: int, _frame: FrameType | None) -> None:
+        # Loaded by now: an import may have to wait, which the greenlet that the signal came in perhaps must not.
         from pyinfra.context import ctx_state  # noqa: PLC0415  # see `_command_line`
 
-        from roles.interruption import end_at_once, leave, limit  # noqa: PLC0415  # as above
+        from roles.leaving import end_at_once, leave, limit  # noqa: PLC0415  # as above
 
         if self._came:
             end_at_once(INTERRUPTED, "interrupted again")
@@ -155,14 +168,15 @@ def _showing(shows: Shows | None) -> Iterator[None]:
             logger.removeFilter(shows)
 
 
-def _status(main: Callable[[], None]) -> int:
+def _status(main: Callable[[], None]) -> tuple[int, str]:
     try:
         main()
     except SystemExit as end:
         if isinstance(end.code, str):
             sys.stderr.write(f"{end.code}\n")
-        return end.code if isinstance(end.code, int) else int(end.code is not None)
-    return 0
+            return 1, end.code
+        return end.code if isinstance(end.code, int) else int(end.code is not None), ""
+    return 0, ""
 
 
 def _fleet() -> "Fleet | None":

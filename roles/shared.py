@@ -10,6 +10,7 @@ from pyinfra.context import ctx_state
 
 from roles import interruption
 from roles.fleet import Fleet
+from roles.other_version import tell_of_other_version
 from roles.terminal import hush
 
 _lock = RLock()
@@ -32,6 +33,7 @@ def shared_fleet(look: Callable[[Fleet], None]) -> Fleet:
         if key not in _fleets:
             _fleets[key] = Fleet(state, Path(state.cwd or "."))
             _refuse_unordered()
+            tell_of_other_version(sys.argv[1:], folder=_fleets[key].folder)
             hush()
             interruption.prepare(_fleets[key])
             look(_fleets[key])

@@ -1,20 +1,23 @@
 """Between the waves, and at the end: judge, stop, and say how each host ended."""
 
+import sys
 import time
 from collections.abc import Generator
 
 from pyinfra import host as current_host
 from pyinfra.api import FunctionCommand, deploy, operation
 
-from roles import confirming, locks
+from roles import confirming, locks, options
 from roles.fleet import Fleet
+from roles.next_words import to_go_on, to_take_back
 from roles.steps import guarded
 from roles.terminal import heading, say_at_the_end, show
 from sglang_fleet.problems import names
 from sglang_fleet.report import verdict_lines
 from sglang_fleet.rollout import Outcome, Wave
+from sglang_fleet.rollout.ending import ERROR, PENDING, WENT_BACK
 
-MOST_LIMITS = 12  # hosts that a hint names
+_THEY = {True: "it", False: "they"}
 
 
 @deploy("Waves")
@@ -60,13 +63,14 @@ def _judge(_: str, fleet: Fleet, wave: Wave) -> None:
 
 def _how_to_go_on(fleet: Fleet) -> list[str]:
     """What can follow a pause. The way back is of the hosts that were changed: others would lose their release too."""
-    ends = fleet.rollout.verdicts
+    ends, asked = fleet.rollout.verdicts, options.current()
     changed = [host for host in fleet.hosts if host in ends and ends[host].outcome is Outcome.PROVEN]
-    limits = " ".join(f"--limit {host}" for host in changed[:MOST_LIMITS])
     return [
-        f"paused after {fleet.rollout.paused_after}: go on with resume=true, or take it back with",
-        f"  rollback.py {limits}{' ...' if len(changed) > MOST_LIMITS else ''}",
-        "  (without --limit, hosts that it has not come to would go back a release, too)",
+        f"paused after {fleet.rollout.paused_after}. To go on:",
+        f"  {to_go_on(asked)}",
+        "To take it back from the hosts that have it (without --limit, the others",
+        "would go back a release, too):",
+        f"  {to_take_back(asked, changed)}",
     ]
 
 
@@ -77,14 +81,26 @@ def _leave_halted(fleet: Fleet, wave: Wave) -> None:
             fleet.end(name, Outcome.NOT_STARTED, reason=fleet.halted)
 
 
-def _last_word(fleet: Fleet) -> str:
+def last_word(fleet: Fleet) -> str:
     """What to read when nothing else is: pyinfra's own table, which comes last, has no errors to show."""
     guilty = [host for host in fleet.hosts if host in fleet.rollout.guilty_hosts()]
-    total = len(fleet.hosts)
-    if fleet.rollout.paused_after and not guilty:
-        return f"paused: {len(fleet.rollout.bad_hosts())} of {total} hosts have not begun"
+    bad, total = fleet.rollout.bad_hosts(), len(fleet.hosts)
+    status = fleet.rollout.exit_status()
+    if status == PENDING:
+        return f"paused: {len(bad)} of {total} hosts {'has' if len(bad) == 1 else 'have'} not begun"
     named = f"look at {names(guilty)}: why stands above" if guilty else "why stands above"
-    return f"{len(fleet.rollout.bad_hosts())} of {total} hosts are not where they should be; {named}"
+    if status == WENT_BACK:
+        unseen = {Outcome.UNREACHABLE, Outcome.SKIPPED} & {fleet.rollout.verdicts[host].outcome for host in bad}
+        whole = f"all {total} hosts run" if total > 1 else "the host runs"
+        return f"{'every host that was changed runs' if unseen else whole} what ran before; {named}"
+    amiss = f"{len(bad)} of {total} hosts {'is' if len(bad) == 1 else 'are'} not where {_THEY[len(bad) == 1]} should be"
+    return f"{amiss}{'; no host was changed' if status == ERROR else ''}; {named}"
+
+
+def tell_of_none(fleet: Fleet) -> None:
+    """Say how each host ended where none has anything to do, since those that would have may not change."""
+    if not fleet.busy and fleet.rollout.bad_hosts() and "--dry" not in sys.argv:
+        tell("", fleet)
 
 
 def tell(_: str, fleet: Fleet) -> None:
@@ -98,5 +114,5 @@ def tell(_: str, fleet: Fleet) -> None:
     show(verdict_lines(fleet.rollout, hosts=fleet.hosts))
     bad = fleet.rollout.bad_hosts()
     if bad:
-        say_at_the_end(_last_word(fleet))
+        say_at_the_end(last_word(fleet))
     fleet.state.failed_hosts.update(fleet.state.inventory.get_host(name) for name in bad)

@@ -63,7 +63,8 @@ def _before(services: Sequence[Told]) -> Way:
     # What an earlier run has left going on may be on its way back already, and is ended in any case.
     found = (one for one in services if one.get("previous") or one.get("pending") or one.get("going_on"))
     back = tuple({**service, "to": ""} for service in found)
-    return Way(back) if back else Way(refused="there is nothing to go back to")
+    gone = "; ".join(str(one["gone"]) for one in services if one.get("gone"))
+    return Way(back) if back else Way(refused=f"there is nothing to go back to{gone and f': {gone}'}")
 
 
 def _way(services: Sequence[Told], release: str, wanted: set[str]) -> Way:

@@ -186,7 +186,8 @@ def _of_server(state: ServiceState, *, touched: bool) -> Iterator[tuple[str, lis
         yield f"the unit of release {installed} was put back; {state.proven_release} was proven last", []
         return
     if state.active != "active":
-        yield _STANDING_STILL.get(str(state.active), f"the server is {state.active}"), []
+        active = "inactive" if _was_stopped(state) else str(state.active)
+        yield _STANDING_STILL.get(active, f"the server is {active}"), []
     elif state.running_release != installed:
         said = "no release of ours" if state.running_release is None else f"release {state.running_release}"
         yield f"the process runs {said}, and not what is installed", []
@@ -195,6 +196,16 @@ def _of_server(state: ServiceState, *, touched: bool) -> Iterator[tuple[str, lis
         yield f"the unit does not start with the host: it is {state.enabled or 'not enabled'}", []
     if state.needs_reload is True and not touched:
         yield "the unit's files were changed, and systemd has not read them again", []
+
+
+def _was_stopped(state: ServiceState) -> bool:
+    """Whether somebody stopped a server that systemd says has failed.
+
+    One that is deaf to SIGTERM, as SGLang is on ranks above 0, is killed once its stop takes too long: systemd calls
+    that the result `timeout`. What dies by itself is started over and over, until its results are others.
+    """
+    killed = state.result == "signal" and state.restarts == 0
+    return state.active == "failed" and (state.result == "timeout" or killed)
 
 
 def _unit_difference(release: Release, before: str, after: str, secrets: Sequence[str]) -> list[str]:

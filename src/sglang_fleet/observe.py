@@ -173,7 +173,7 @@ def _proven(value: Value) -> Proven:
 
 
 def _activation(value: Value) -> Activation:
-    return Activation(id=value["id"].text(), outcome=value["outcome"].maybe(Value.text))
+    return Activation(id=value["id"].text(), outcome=value["outcome"].maybe(Value.text), by=value["by"].text())
 
 
 def _service(value: Value) -> ServiceState:

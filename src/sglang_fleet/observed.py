@@ -186,10 +186,11 @@ class Proven:
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """The newest activation; no outcome while it runs, or if it was killed."""
+    """The newest activation, and who asked for it; no outcome while it runs, or if it was killed."""
 
     id: str
     outcome: str | Unknown | None
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -317,6 +317,43 @@ def test_f23_a_stop_that_hangs_past_its_time_is_bounded_and_the_new_release_runs
     assert rig.running() == "r2"
 
 
+def test_f23_a_node_above_rank_0_is_deaf_and_is_not_waited_for(rig: Rig) -> None:
+    deaf = Shape(faults={"ignore_sigterm": True}, timeout_stop=60)
+    rig.release("r1", deaf)
+    path = f"{FOLDER}/releases/r1/release.json"
+    replica = {"rank": 1, "nodes": 2, "hosts": ["h1", "h2"], "id": "x"}
+    rig.write({path: ("0644", json.dumps({**json.loads(rig.host.read(path)), "replica": replica}))})
+    rig.install("r1")
+    rig.host.run(f"systemctl daemon-reload; systemctl start {UNIT}")
+    wait_for(rig.answers)
+    ended = rig.activate(rig.release("r2"))
+    assert ended.outcome == "proven"
+    assert "still not stopped after 5 s: killing it" in ended.said
+    assert rig.running() == "r2"
+
+
+def test_a_deaf_server_that_is_stopped_by_hand_has_the_result_that_the_plan_takes_for_a_stop(rig: Rig) -> None:
+    rig.placed("r1", Shape(faults={"ignore_sigterm": True}, timeout_stop=1))
+    rig.host.run(f"systemctl stop {UNIT}")
+    assert rig.show("ActiveState", "Result") == {"ActiveState": "failed", "Result": "timeout"}
+    rig.host.run(f"systemctl start {UNIT}")
+    wait_for(rig.answers)
+    rig.host.run(f"systemctl stop --no-block {UNIT}; systemctl kill --signal=KILL {UNIT}")
+    wait_for(lambda: rig.show("ActiveState")["ActiveState"] == "failed")
+    assert rig.show("Result", "NRestarts") == {"Result": "signal", "NRestarts": "0"}
+
+
+def test_going_back_passes_over_what_was_pruned_and_services_offers_what_is_gone_to(rig: Rig) -> None:
+    rig.placed("r1")
+    for name in ("r2", "r3"):
+        assert rig.activate(rig.release(name)).outcome == "proven"
+    rig.host.run(f"rm -r {FOLDER}/releases/r2")
+    (told,) = json.loads(rig.command("services", {}))
+    assert (told["previous"], told["gone"]) == ("r1", "release r2 was pruned")
+    assert rig.activate("r3", mode="return").outcome == "returned"
+    assert rig.running() == "r1"
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -134,6 +134,7 @@ def test_f46_each_failure_has_its_own_exit_status(serving: Operator) -> None:
     fault(h1, only_with=flag, exit_after={"seconds": 0.5, "code": 3}, health_503_for=600)
     returned = run(serving, "apply", "fleet.py", "-y")
     assert returned.status == 3, returned.err
+    assert returned.said.endswith("all 2 hosts run what ran before; look at h1: why stands above")
     assert_serves(h1, before[0][0])
     assert main_pid(h2) == before[1][1]
 
@@ -233,7 +234,8 @@ def test_f47_the_way_back_that_a_pause_tells_is_of_the_canary_alone(serving: Ope
     ask_for_new_release(serving)
     paused = run(serving, "apply", "fleet.py", "-y", "--pause-after", "canary")
     assert paused.status == 2, paused.err
-    assert "take it back with rollback.py --limit h1 (without --limit" in paused.said
+    assert "To go on: sglang-fleet apply fleet.py -y --resume To take it back" in paused.said
+    assert "sglang-fleet rollback fleet.py --limit h1" in paused.said
     pids = [main_pid(host) for host in serving.lab.hosts[1:]]
     back = run(serving, "rollback", "fleet.py", "-y", "--limit", "h1")
     assert back.status == 0, back.err

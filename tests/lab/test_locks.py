@@ -1,6 +1,7 @@
 """The locks of the hosts: of several runs one changes them, and none keeps them longer than it lives."""
 
 import json
+import os
 import re
 import signal
 from collections.abc import Iterator
@@ -155,6 +156,22 @@ def test_f44_f46_an_interrupted_run_says_where_each_host_is_and_frees_them(
     where = text.partition("Where each host is")[2]
     assert re.search(r"h1 +on its way to k26 [0-9a-f]{16}, and ends that alone", where), text
     assert re.search(r"h2 +not started", where), text
+    wait_for_activation(first)
+    assert_serves(first, running_release(first))
+
+
+def test_f44_f46_a_run_that_is_interrupted_twice_ends_at_once_and_the_hosts_end_alone(serving: Operator) -> None:
+    first, *others = serving.lab.hosts
+    ask_for_new_release(serving, rollout={"waves": [1, "100%"]})
+    process = serving.start("-y")
+    read_until(process, "started as pid")
+    with only_locked(*others):
+        os.killpg(process.pid, signal.SIGINT)
+        read_until(process, "interrupted")
+        text = end_run(process, signal.SIGINT)
+    assert process.returncode == 128 + signal.SIGINT, text
+    assert "no host was changed" not in text
+    assert "Starting operation" not in text
     wait_for_activation(first)
     assert_serves(first, running_release(first))
 

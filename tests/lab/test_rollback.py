@@ -50,6 +50,7 @@ def test_a_host_that_has_nothing_to_go_back_to_is_left_as_it_is(deployed: Operat
     done = deployed.run(script="rollback.py")
     assert done.status == 1
     assert "h1: there is nothing to go back to" in done.text
+    assert "h1 REFUSED there is nothing to go back to" in reasons(done.text)
     assert (main_pid(first), running_release(first)) == (pid, release)
     proven = json.loads(first.read("/var/lib/sglang-fleet/services/k26/proven.json"))
     assert [entry["release"] for entry in proven["releases"]] == [release]

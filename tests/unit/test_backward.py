@@ -40,6 +40,11 @@ def test_each_host_goes_to_what_ran_before_and_one_with_nothing_before_is_left()
     assert found["h2"] == Way(refused="there is nothing to go back to")
 
 
+def test_where_all_was_pruned_that_is_said() -> None:
+    _, found = ways({"h1": [told(previous="", gone="release aa11 was pruned")]}, hosts=["h1"])
+    assert found["h1"] == Way(refused="there is nothing to go back to: release aa11 was pruned")
+
+
 @pytest.mark.parametrize("left", [{"pending": "a9"}, {"going_on": {"activation": "a9", "mode": "return"}}])
 def test_one_on_which_an_earlier_run_has_left_something_going_on_is_seen_to_its_end(left: dict[str, Any]) -> None:
     _, found = ways({"h1": [told(previous="", **left)]}, hosts=["h1"])

@@ -93,6 +93,12 @@ def test_without_any_trace_of_what_was_put_there_nothing_is_claimed() -> None:
         ({"environment_file": b"NCCL_ALGO=Tree\n"}, "the environment was edited"),
         ({"active": "failed", "running_release": None}, "the server has failed and does not run"),
         ({"active": "inactive", "running_release": None}, "the server was stopped"),
+        ({"active": "failed", "result": "timeout", "running_release": None}, "the server was stopped"),
+        ({"active": "failed", "result": "signal", "restarts": 0, "running_release": None}, "the server was stopped"),
+        (
+            {"active": "failed", "result": "signal", "restarts": 5, "running_release": None},
+            "the server has failed and does not run",
+        ),
         ({"active": "deactivating", "running_release": None}, "the server is deactivating"),
         ({"enabled": "disabled"}, "the unit does not start with the host: it is disabled"),
         ({"enabled": ""}, "the unit does not start with the host: it is not enabled"),

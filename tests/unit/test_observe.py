@@ -32,7 +32,7 @@ SERVICE: dict[str, Any] = {
     "installed_service": "k26",
     "releases": ["r1", "r2"],
     "proven": [{"release": release, "proven_at": "t", "activation": "a"} for release in ("r1", "r2")],
-    "last_activation": {"id": "a", "outcome": "proven"},
+    "last_activation": {"id": "a", "outcome": "proven", "by": "anna@desk"},
     "release_manifest": {"venv_id": "v"},
     "environment_b64": "QT0xCg==",
     "staged_unit_b64": "W1VuaXRdCg==",

@@ -4,6 +4,7 @@ import gc
 import os
 import sys
 from contextlib import suppress
+from difflib import get_close_matches
 from importlib import import_module
 from typing import NoReturn
 
@@ -42,6 +43,15 @@ class _Commands(click.Group):
         command = import_module(f"{__name__}.{_COMMANDS[cmd_name]}").command
         assert isinstance(command, click.Command)  # noqa: S101  # every module of a command exports one
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            near = get_close_matches(args[0].lower(), _COMMANDS, n=1)
+            hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(_COMMANDS)}."
+            raise click.UsageError(f"There is no command {args[0]}. {hint}", ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for section, names in _SECTIONS.items():

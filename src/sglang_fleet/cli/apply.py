@@ -80,7 +80,7 @@ def command(  # noqa: PLR0913  # one for each option
     """
     from roles.options import Options  # noqa: PLC0415  # --help need not wait for it
 
-    options = Options(pause_after=pause_after, resume=resume)
+    options = Options(pause_after=pause_after, resume=resume, typed=target)
     if _is_plan(target):
         aimed, saved = _aim_of_plan(Path(target), limit=limit, data=data, verbosity=verbosity, rest=rest)
         options, yes = replace(options, saved=saved), True

@@ -46,6 +46,11 @@ class Failed(click.ClickException):
 
     exit_code = ERRORS
 
+    def __init__(self, message: str, *, why: str = "") -> None:
+        """Keep what to say; and what has been said of it already, for those who read `--json` alone."""
+        super().__init__(message)
+        self.why = why
+
     def show(self, file: IO[Any] | None = None) -> None:
         """Say it."""
         click.echo(self.message, file=file, err=file is None)
@@ -113,7 +118,7 @@ def check_data(data: Sequence[str]) -> None:
 
 
 def named_inventory(inventory: str | None) -> str:
-    """The inventory that was named, or else the only one that there is.
+    """The inventory that was named, or else the only one that there is. A file that was named is there.
 
     Raises:
         Failed: what was named is something else.
@@ -125,8 +130,14 @@ def named_inventory(inventory: str | None) -> str:
 
 
 def _refuse_what_is_none(inventory: str) -> None:
-    """Say so where the settings, or a folder, are named in place of an inventory."""
+    """Say so where the settings, a folder, a plan or nothing at all is named in place of an inventory."""
+    from sglang_fleet.inventory_files import not_there  # noqa: PLC0415  # --help need not wait for it
+
     path = Path(inventory)
+    if path.suffix == ".json" and path.is_file():
+        raise Failed(wrapped(f"{inventory} is no inventory: {_as_json(path)}"))
+    if not path.exists() and (missing := not_there(inventory)):
+        raise Failed(missing)
     if path.is_dir():
         kind, places = "a folder", [path / "inventory", path, path.parent / "inventory"]
     elif path.suffix in (".yml", ".yaml") and path.is_file():
@@ -137,6 +148,17 @@ def _refuse_what_is_none(inventory: str) -> None:
     found = next((files for place in places if (files := _inventories(place))), [])
     there = f"there is {', '.join(found)}" if found else "an inventory is a Python file, such as inventory/prod.py"
     raise Failed(wrapped(f"{inventory} is {kind}, not an inventory: {there}"))
+
+
+def _as_json(file: Path) -> str:
+    """What a JSON file is instead: most often a plan."""
+    try:
+        is_plan = json.loads(file.read_bytes()).get("kind") == "sglang-fleet plan"
+    except (OSError, ValueError, AttributeError):
+        is_plan = False
+    if is_plan:
+        return f"that is a saved plan, and `sglang-fleet apply {file}` applies it"
+    return "an inventory is a Python file, such as inventory/prod.py"
 
 
 def _inventories(folder: Path) -> list[str]:

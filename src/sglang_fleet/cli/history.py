@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import click
@@ -9,10 +10,12 @@ import click
 from sglang_fleet.cli.common import (
     CLEAN,
     ERRORS,
+    Failed,
     examples,
     json_option,
     optional_inventory_argument,
     warn,
+    wrapped,
     write_json,
 )
 from sglang_fleet.cli.running import (
@@ -25,7 +28,7 @@ from sglang_fleet.cli.running import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from roles.asking import Hosts, Said
 
@@ -78,13 +81,20 @@ def command(  # one for each option
 
     answers: dict[str, Said] = {}
 
+    known: set[str] = set()
+
     def ask(hosts: Hosts) -> None:
         answers.update(hosts.ask_all("history", {"service": service or None, "limit": last}))
+        if service and all(said.value == [] for said in answers.values()):
+            said = hosts.ask_all("history", {"service": None, "limit": _MOST_ENTRIES})
+            known.update(entry["service"] for one in said.values() for entry in one.value or ())
 
     aimed = aim(inventory, limit=limit, verbosity=verbosity, rest=rest, needs_settings=False)
     status = ask_hosts(aimed.inventory, ask, folder=aimed.folder, arguments=aimed.words)
     if not answers and status in (CLEAN, ERRORS):
         raise nothing_to_look_at(status)
+    if known:
+        raise _unknown(service, known)
     kept = {host: said.value for host, said in answers.items() if isinstance(said.value, list)}
     failures = _failures(answers)
     if as_json:
@@ -95,6 +105,13 @@ def command(  # one for each option
         for host, why in failures.items():
             warn(f"{host}: {why}")
     click.get_current_context().exit(status or (ERRORS if failures else CLEAN))
+
+
+def _unknown(service: str, known: Collection[str]) -> Failed:
+    """What to say of a service that no host has a record of, while they have records of others."""
+    near = get_close_matches(service, known, n=1)
+    hint = f"Did you mean {near[0]}?" if near else f"There are records of {', '.join(sorted(known))}."
+    return Failed(wrapped(f"No host here has a record of {service}. {hint}"))
 
 
 def _failures(answers: Mapping[str, Said]) -> dict[str, str]:

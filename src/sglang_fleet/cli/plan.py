@@ -17,6 +17,7 @@ from sglang_fleet.cli.common import (
     json_option,
     optional_inventory_argument,
     warn,
+    write_json,
 )
 from sglang_fleet.cli.running import (
     PENDING,
@@ -26,6 +27,7 @@ from sglang_fleet.cli.running import (
     data_keys,
     limit_option,
     nothing_to_look_at,
+    problems_json,
     rest_argument,
     statuses,
     verbose_option,
@@ -61,7 +63,8 @@ _OF_NO_CONCERN = "Skipping change detection"  # of pyinfra's; ours is the plan
 @click.option(
     "--diff/--brief",
     default=True,
-    help="Show differences with the lines around them, and notes (the default); or the changed lines alone, no notes.",
+    help="Show differences with the lines around them, and notes (the default); or the changed lines alone, no notes, "
+    "and of a new service its options and the names of its variables.",
 )
 @verbose_option
 @json_option
@@ -93,14 +96,24 @@ def command(  # noqa: PLR0913  # one for each option
             written = Path(stack.enter_context(TemporaryDirectory())) / "plan.json"
         origin = _origin(aimed, limit=limit, data=data) if written else None
         finished = _look(aimed, Options(plan_to=written, origin=origin), diff=diff)
-        if as_json and written is not None and written.is_file():
-            click.echo(written.read_text(encoding="utf-8").rstrip())
+        kept = written.read_text(encoding="utf-8") if as_json and written is not None and written.is_file() else ""
     if finished.fleet is None and finished.status in (CLEAN, ERRORS):
-        raise nothing_to_look_at(finished.status)
+        raise nothing_to_look_at(finished.status, why=finished.said)
     status = _status(finished)
+    if as_json:
+        _write_json(kept, finished, status=status)
     if out and status == PENDING and not as_json:
         warn(f"`sglang-fleet apply {out}` applies this plan")
     click.get_current_context().exit(status)
+
+
+def _write_json(plan: str, finished: Finished, *, status: int) -> None:
+    """The plan; where there is none, why."""
+    if plan:
+        click.echo(plan.rstrip())
+        return
+    why = problems_json(finished.fleet) or {"error": "There is no plan: why stands on standard error."}
+    write_json({"status": status, **why})
 
 
 def _origin(aimed: Aim, *, limit: Sequence[str], data: Sequence[str]) -> Origin:

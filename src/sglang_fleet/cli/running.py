@@ -20,6 +20,7 @@ from sglang_fleet.cli.common import (
     check_data,
     deployment_folder,
     named_inventory,
+    problem_json,
     wrapped,
     write_json,
 )
@@ -69,24 +70,42 @@ class _Senseless(click.UsageError):
     exit_code = ERRORS
 
 
+def _senseless(error: click.UsageError, *, as_json: bool) -> _Senseless:
+    said = error.format_message()
+    if as_json:
+        write_error(said)
+    return _Senseless(said, error.ctx)
+
+
 class HostCommand(click.Command):
     """A command that connects. 2 says that changes are pending, so what click refuses ends with 1."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         """Read the command line."""
+        words = args[1] if len(args) > 1 else kwargs.get("args", ())
+        as_json = "--json" in words
         try:
             return super().make_context(*args, **kwargs)
         except click.UsageError as error:
-            raise _Senseless(error.format_message(), error.ctx) from None
+            raise _senseless(error, as_json=as_json) from None
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401  # click's own
         """Do it."""
-        from roles.run import INTERRUPTED  # noqa: PLC0415  # --help need not wait for it
+        from roles.run import INTERRUPTED, NoInventory  # noqa: PLC0415  # --help need not wait for it
 
+        as_json = bool(ctx.params.get("as_json"))
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
-            raise _Senseless(error.format_message(), error.ctx) from None
+            raise _senseless(error, as_json=as_json) from None
+        except Failed as error:
+            if as_json:
+                write_error(error.why or error.message)
+            raise
+        except NoInventory as error:
+            if as_json:
+                write_error(str(error))
+            ctx.exit(ERRORS)
         except KeyboardInterrupt:  # outside of a run, which has its own word on it
             click.echo("\ninterrupted", err=True)
             ctx.exit(INTERRUPTED)
@@ -178,10 +197,26 @@ def has_terminal() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
 
 
-def nothing_to_look_at(status: int) -> Failed:
-    """What to say when a run ended without having looked at a host."""
+def nothing_to_look_at(status: int, *, why: str = "") -> Failed:
+    """What to say when a run ended without having looked at a host.
+
+    Args:
+        status: what the run ended with.
+        why: what it has said already, as far as that is known.
+    """
     said = "No host was looked at: why stands above" if status else "The inventory, or --limit, names no host"
-    return Failed(wrapped(f"{said}. Nothing was changed."))
+    return Failed(wrapped(f"{said}. Nothing was changed."), why=why)
+
+
+def write_error(why: str) -> None:
+    """A result that is an error, on standard output, as JSON; it stands on standard error as well."""
+    write_json({"status": ERRORS, "error": " ".join(why.split())})
+
+
+def problems_json(fleet: Fleet | None) -> dict[str, object]:
+    """What is wrong with the settings, for `--json`; nothing where nothing is."""
+    problems = [problem_json(problem) for problem in getattr(fleet, "problems", ())]
+    return {"problems": problems} if problems else {}
 
 
 def end(aimed: Aim, script: str, *, options: Options, yes: bool, as_json: bool) -> NoReturn:
@@ -191,9 +226,9 @@ def end(aimed: Aim, script: str, *, options: Options, yes: bool, as_json: bool) 
     words = [*(["-y"] if yes else []), *aimed.words]
     finished = run(aimed.inventory, aimed.script(script), folder=aimed.folder, arguments=words, options=options)
     if finished.fleet is None and finished.status in (CLEAN, ERRORS):
-        raise nothing_to_look_at(finished.status)
+        raise nothing_to_look_at(finished.status, why=finished.said)
     if as_json:
-        write_json({"status": finished.status, **_result(finished.fleet)})
+        write_json({"status": finished.status, **problems_json(finished.fleet), **_result(finished.fleet)})
     click.get_current_context().exit(finished.status)
 
 

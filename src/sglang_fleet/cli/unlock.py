@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Holder = dict[str, Any]
 
-_LEASE_SECONDS = 60  # where the host does not say how long it is
+_LEASE_SECONDS = 60  # as roles/locks.py takes them
 
 
 @click.command(
@@ -34,7 +34,7 @@ _LEASE_SECONDS = 60  # where the host does not say how long it is
     cls=HostCommand,
     epilog=statuses(
         "0  no host of these is locked any more",
-        "1  a host could not be asked, or not be freed; or there is no terminal to confirm on, and no -y",
+        "1  a host could not be asked or freed, or nobody could confirm it: add -y",
         "2  it was not confirmed: the locks are as they were",
     )
     + examples(
@@ -177,7 +177,7 @@ def living_lines(held: Mapping[str, Holder]) -> list[str]:
             runs.setdefault(f"{holder.get('what') or 'the run'} by {holder.get('who')}", []).append(host)
     return [
         wrapped(
-            f"{run} seems to live. When {names(hosts)} {'is' if len(hosts) == 1 else 'are'} freed, it begins nothing"
+            f"{run} seems to live. Without the lock of {names(hosts)} it begins nothing"
             " further on any host: what has begun ends alone, the rest stays as it is."
         )
         for run, hosts in runs.items()
@@ -185,9 +185,11 @@ def living_lines(held: Mapping[str, Holder]) -> list[str]:
 
 
 def seems_to_live(holder: Holder) -> bool:
-    """Whether its last sign of life is younger than its lease."""
-    age, seconds = holder.get("age"), holder.get("seconds", _LEASE_SECONDS)
-    return isinstance(age, (int, float)) and isinstance(seconds, (int, float)) and age < seconds
+    """Whether its last sign of life is younger than its lease, and its process is not known to be gone."""
+    from roles.controller import is_gone  # noqa: PLC0415  # --help need not wait for it
+
+    age = holder.get("age")
+    return isinstance(age, (int, float)) and age < _LEASE_SECONDS and not is_gone(holder.get("machine") or {})
 
 
 def told(holder: Holder) -> str:

@@ -17,6 +17,7 @@ class ServiceChange:
         why: why it is activated; empty when it is not.
         before: what is installed now, in words.
         difference: what the settings change, from what was put there to what is wanted, as lines.
+        summary: the same of a service that was not there, in a few lines; empty for any other.
         drift: what somebody changed on the host since, as lines; it goes away with the activation.
         restart: whether the server is started anew also where the release runs and is proven.
     """
@@ -27,6 +28,7 @@ class ServiceChange:
     why: str
     before: str
     difference: tuple[str, ...] = ()
+    summary: tuple[str, ...] = ()
     drift: tuple[str, ...] = ()
     restart: bool = False
 

@@ -1,5 +1,6 @@
 """What the settings change about a service, as lines: from what was put on the host to what is wanted."""
 
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
 from sglang_fleet import unit_reading
@@ -25,6 +26,7 @@ GATE = (
 )
 """The settings of the health gate that are its own; the others are arguments of the server."""
 
+_NAMES_WIDTH = 70
 _OFF = frozenset({"address", "leader", "arguments", "counters", "golden", "throughput"})  # what is off when not set
 _FROM_ARGUMENTS = frozenset({"arguments"})  # which of them differ stands in the unit's difference
 
@@ -56,6 +58,24 @@ def difference(release: Release, state: ServiceState, secrets: Sequence[str]) ->
     lines += _secrets(release, state)
     lines += difference_of_manifests(release, state)
     return lines
+
+
+def new_service(release: Release, state: ServiceState, secrets: Sequence[str]) -> list[str]:
+    """What tells most of a service where there was none: the server's options, and what has a value besides.
+
+    Nothing where a unit is there already. The whole of it is `difference`.
+    """
+    if put_there(release, state):
+        return []
+    options = [_shown_option(*option, secrets) for option in unit_reading.options(release.text("unit"))]
+    names = textwrap.wrap(", ".join(sorted(_variables(release))), _NAMES_WIDTH, break_long_words=False)
+    return [
+        f"--- unit {release.unit_name} (new), the options of the server",
+        *(f"+ {option}" for option in options),
+        *(["--- environment (new), the names", *(f"+ {line}" for line in names)] if names else []),
+        *_venv(release, state),
+        *_secrets(release, state),
+    ]
 
 
 def difference_of_manifests(release: Release, state: ServiceState) -> list[str]:

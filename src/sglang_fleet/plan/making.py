@@ -14,7 +14,7 @@ from sglang_fleet.drift import (
 )
 from sglang_fleet.observe import HostState, ServiceState, UnitFile, Unknown
 from sglang_fleet.plan.changes import HostPlan, ServiceChange
-from sglang_fleet.plan.differences import difference, difference_of_manifests
+from sglang_fleet.plan.differences import difference, difference_of_manifests, new_service
 from sglang_fleet.release import Release
 
 
@@ -65,6 +65,7 @@ def _service_change(release: Release, state: ServiceState, secrets: Sequence[str
         why=why + _going_on(state) if why else "",
         before=state.describe_installed(),
         difference=tuple(difference(release, state, secrets) if why else difference_of_manifests(release, state)),
+        summary=tuple(new_service(release, state, secrets)) if why else (),
         drift=drift(release, state, secrets),
         # The server may have read what is put right; that what runs is the release does not tell.
         restart=bool(why) and (environment_edited(state) or _read_at_start(state)),
@@ -76,7 +77,8 @@ def _going_on(state: ServiceState) -> str:
     last = state.last_activation
     if last is None or isinstance(last, Unknown) or last.outcome is not None:
         return ""
-    return f"; activation {last.id} has not ended there yet"
+    by = f" by {last.by}" if last.by else ""
+    return f"; activation {last.id}{by} has not ended there yet"
 
 
 def _is_staged(release: Release, state: ServiceState) -> bool:

@@ -7,7 +7,7 @@ from sglang_fleet.drift import SIGN
 from sglang_fleet.observe import Unknown
 from sglang_fleet.plan import HostPlan, ServiceChange
 from sglang_fleet.problems import names
-from sglang_fleet.report.lines import wrapped
+from sglang_fleet.report.lines import WIDTH, wrapped
 from sglang_fleet.rollout import Wave
 
 
@@ -28,7 +28,8 @@ def plan_lines(
         refusals: why the others are left alone.
         unreachable: the hosts that no connection was made to.
         waves: the order of the rollout.
-        full: whole differences and notes; otherwise only the lines that change, and warnings.
+        full: whole differences and notes; otherwise only the lines that change, of a new service what tells most, and
+            warnings.
         leftovers: of each host, what is deployed there and is not in its settings; see HostState.
         advice: what the rules say of each host beside refusals.
     """
@@ -164,10 +165,10 @@ def _drift_lines(change: ServiceChange, *, full: bool) -> list[str]:
 
 def _service_lines(change: ServiceChange, *, full: bool) -> list[str]:
     head = f"release {change.release.id}, now {change.before}"
-    shown = change.difference if full else _only_changes(change.difference)
+    shown = change.difference if full else change.summary or _only_changes(change.difference)
     if not change.activate:
         return [head, "stage the release's files again, nothing is restarted", *shown]
-    return [head, f"because {change.why}", *shown]
+    return [head, *wrapped(f"because {change.why}", width=WIDTH - 2), *shown]
 
 
 def _only_changes(difference: Sequence[str]) -> list[str]:

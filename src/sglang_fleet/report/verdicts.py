@@ -8,7 +8,10 @@ from sglang_fleet.rollout import Outcome, Rollout, Verdict
 
 _JOURNAL_LINES = 12
 _NODE_INDENT = 2
-_NOISE = re.compile(r"^(Starting |Started |Stopping |Stopped )|Warning: |warnings\.warn\(|nvidia-modprobe")
+_NOISE = re.compile(
+    r"^(Starting |Started |Stopping |Stopped )|Warning: |warnings\.warn\(|nvidia-modprobe"
+    r'|"[A-Z]+ \S+ HTTP/[0-9.]+" 2\d\d\b'
+)
 _NUMBERS = re.compile(r"[0-9.]+ s\b|pid [0-9]+")  # two hosts fail for the same reason, not in the same instant
 
 
@@ -64,7 +67,7 @@ class _Told:
 
 
 def _telling(journal: Sequence[str]) -> Sequence[str]:
-    """The last lines that say something: systemd's comings and goings and Python's warnings do not."""
+    """The last lines that say something: systemd's comings and goings, warnings and good answers do not."""
     return [line for line in journal if not _NOISE.search(line)][-_JOURNAL_LINES:] or journal[-_JOURNAL_LINES:]
 
 

@@ -44,6 +44,9 @@ class Golden(Noun):
 class Throughput(Noun):
     """A short measurement, which a new release must not do much worse in; off when not set.
 
+    Bursts of requests: one to warm up, then at least three and for at least three seconds, of which the best one
+    counts.
+
     Attributes:
         at_least: the share of the tokens a second of the release before that has to be reached.
         requests: requests at the same time.

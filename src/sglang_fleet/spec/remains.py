@@ -32,7 +32,11 @@ def remains(raw: Mapping[str, Any], *, name: str, error: ValidationError) -> tup
     """
     left, gone = dict(raw), dict[Steps, None]()
     for _ in range(_ROUNDS):
-        taken = [path for details in error.errors(include_url=False) for path in _without(left, details["loc"])]
+        errors = error.errors(include_url=False)
+        taken = [path for details in errors for path in _without(left, details["loc"])]
+        if not taken:  # what something is missing from goes as a whole, as if it had not been written
+            missing = [details["loc"][:-1] for details in errors if details["type"] == "missing"]
+            taken = [path for above in missing for path in _without(left, above)]
         if not taken:
             raise error
         gone.update(dict.fromkeys(taken))

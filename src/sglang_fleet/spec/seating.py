@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from sglang_fleet.problems import Problem, names
 from sglang_fleet.spec.places import place
-from sglang_fleet.spec.replicas import listens_everywhere, listens_to_itself
 from sglang_fleet.spec.reaching import is_there, no_address, shared_addresses, unreachable
+from sglang_fleet.spec.replicas import listens_everywhere, listens_to_itself
 from sglang_fleet.spec.seat import Seat
 from sglang_fleet.variables import dotted
 
@@ -108,7 +108,8 @@ def seating(around: Around) -> Seating:
                 seen.add((name, hosts))
                 _seat(found, name, hosts, around)
     for name, hosts_of_it in homeless.items():
-        found.problems += no_address(name, hosts_of_it, around)
+        if not any(problem.key == "network.address" for problem in found.problems):
+            found.problems += no_address(name, hosts_of_it, around)
     return found
 
 

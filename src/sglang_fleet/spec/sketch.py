@@ -8,12 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from sglang_fleet.spec.replicas import FILLED
 from sglang_fleet.spec.rollout import Rollout
 from sglang_fleet.spec.service import Service
 from sglang_fleet.variables import dotted
 
 if TYPE_CHECKING:
     from sglang_fleet.spec.deployment import Deployment
+
+
+_DECIDING = (
+    *((key,) for key in ("nodes", "group", "rendezvous_port", "gpus", "extra_args")),
+    *(
+        ("args", key)
+        for key in (*FILLED, "tp_size", "pp_size", "dp_size", "port", "enable_dp_attention", "attn_dp_size")
+    ),
+)
+"""What `nodes` judges services of several nodes by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +46,13 @@ class Sketch:
     rollout: Rollout | None = None
     canary: tuple[str, ...] = ()
     whole: bool = True
+
+    def judgeable(self) -> dict[str, Service]:
+        """The services of which nothing is gone that decides on how they are cut into nodes, and what they need."""
+        return {name: service for name, service in self.services.items() if self._decides(name).isdisjoint(self.gone)}
+
+    def _decides(self, name: str) -> set[str]:
+        return {dotted(("services", name, *path)) for path in _DECIDING}
 
 
 def sketch_of(deployment: Deployment) -> Sketch:

@@ -14,6 +14,7 @@ from sglang_fleet.spec.deployment import Deployment
 from sglang_fleet.spec.extra import extra_arguments
 from sglang_fleet.spec.findings import Finding, worded
 from sglang_fleet.spec.network import Network
+from sglang_fleet.spec.nodes import several_nodes
 from sglang_fleet.spec.service import Service
 from sglang_fleet.spec.sketch import Sketch, sketch_of, sketch_of_settings
 from sglang_fleet.variables import Node, dotted, plain
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one tree comes to: the spec that may be deployed, if any; what can be shown and judged; what is wrong; what others may know."""
+    """What one tree comes to: the spec that may be deployed, if any; what is shown, judged, known to others; errors."""
 
     deployment: Deployment | None
     readable: Deployment | None
@@ -89,6 +90,8 @@ def verdict_on(settings: dict[str, object], *, folder: Path, catalogue: Callable
     else:
         sketch = sketch_of(deployment)
     findings += checks.services(services)
+    # Of a service with another error, too: how it is cut into nodes.
+    findings += [one for one in several_nodes({**sketch.judgeable(), **services}) if one not in findings]
     findings += checks.files(_files(settings), folder=folder)
     findings += _against_catalogue(settings, found=findings, catalogue=catalogue)
     is_wrong = any(not finding.rule for finding in findings)

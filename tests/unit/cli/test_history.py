@@ -1,7 +1,7 @@
 """`history` shows what was changed, once for all hosts of a run, in 80 columns."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -173,3 +173,26 @@ def test_in_json_all_of_it_stands_as_the_hosts_told_it(run: Run, monkeypatch: py
     result = run("history", "inventory/prod.py", "--json")
     assert json.loads(result.stdout) == {"hosts": {"h1": [PROVEN], "h2": []}, "errors": {}}
     assert result.exit_code == 0
+
+
+@pytest.mark.usefixtures("deployment")
+@pytest.mark.parametrize(("typed", "hint"), [("k27", "Did you mean k26?"), ("other", "There are records of k26.")])
+def test_a_service_that_no_host_knows_is_an_error_with_those_they_know(
+    run: Run, monkeypatch: pytest.MonkeyPatch, typed: str, hint: str
+) -> None:
+    class Some(FakeHosts):
+        def ask(self, command: str, requests: Mapping[str, Any], *, read_only: bool = False) -> dict[str, Said]:
+            said = super().ask(command, requests, read_only=read_only)
+            return {host: Said([]) if requests[host]["service"] else one for host, one in said.items()}
+
+    monkeypatch.setattr("roles.asking.ask_hosts", Some({"history": {"h1": Said([PROVEN]), "h2": Said([])}}).ask_hosts())
+    result = run("history", "--service", typed, "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["error"] == f"No host here has a record of {typed}. {hint}"
+
+
+@pytest.mark.usefixtures("deployment")
+def test_hosts_without_any_record_are_no_error_whatever_the_service(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("roles.asking.ask_hosts", FakeHosts({"history": {"h1": Said([])}}).ask_hosts())
+    result = run("history", "--service", "k26")
+    assert (result.exit_code, result.stdout) == (0, "nothing was changed on these hosts yet\n")

@@ -1,5 +1,6 @@
 """What the commands that connect to hosts share: what they hand to pyinfra, and what they refuse before that."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -92,7 +93,7 @@ def test_f46_a_command_line_that_makes_no_sense_ends_with_1_since_2_says_that_ch
 
 
 @pytest.mark.usefixtures("deployment")
-@pytest.mark.parametrize("name", ["apply", "rollback", "unlock"])
+@pytest.mark.parametrize("name", ["apply", "rollback"])
 def test_without_a_terminal_nobody_could_confirm(run: Run, name: str) -> None:
     result = run(name, "inventory/prod.py")
     assert result.exit_code == 1
@@ -111,3 +112,50 @@ def test_an_inventory_or_a_limit_that_names_no_host_is_an_error(
     result = run(name, "inventory/prod.py", "--limit", "gpu-9", *(["-y"] if name == "unlock" else []))
     assert result.exit_code == 1
     assert result.stderr == "The inventory, or --limit, names no host. Nothing was changed.\n"
+
+
+@pytest.mark.usefixtures("deployment")
+@pytest.mark.parametrize("command", ["plan", "apply", "rollback", "history", "unlock", "lint"])
+def test_an_inventory_that_is_not_there_is_said_before_pyinfra_asks_for_a_host_of_that_name(
+    run: Run, command: str
+) -> None:
+    result = run(command, "inventory/prd.py")
+    assert result.exit_code == 1
+    assert result.stderr == "inventory/prd.py is not there; there is inventory/prod.py\n"
+
+
+@pytest.mark.usefixtures("deployment")
+@pytest.mark.parametrize("command", ["plan", "apply", "rollback", "history", "unlock"])
+def test_in_json_what_makes_no_sense_stands_on_standard_output_too(run: Run, command: str) -> None:
+    missing = run(command, "inventory/prd.py", "--json")
+    assert json.loads(missing.stdout) == {
+        "status": 1,
+        "error": "inventory/prd.py is not there; there is inventory/prod.py",
+    }
+    nonsense = run(command, "--json", "--nonsense")
+    assert (nonsense.exit_code, json.loads(nonsense.stdout)["status"]) == (1, 1)
+    assert "--nonsense" in json.loads(nonsense.stdout)["error"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"kind": "sglang-fleet plan"}', "that is a saved plan, and `sglang-fleet apply plan.json` applies it"),
+        ("[]", "an inventory is a Python file"),
+        ("{", "an inventory is a Python file"),
+    ],
+)
+def test_a_saved_plan_in_place_of_an_inventory_is_told_what_it_is_for(
+    run: Run, deployment: Path, text: str, said: str
+) -> None:
+    (deployment / "plan.json").write_text(text)
+    result = run("plan", "plan.json")
+    assert result.exit_code == 1
+    assert said in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("aply", "Did you mean apply?"), ("zzz", "There are init, import,")])
+def test_a_command_that_there_is_none_of_is_told_with_those_that_there_are(run: Run, typed: str, meant: str) -> None:
+    result = run(typed)
+    assert result.exit_code == 2
+    assert f"There is no command {typed}. {meant}" in result.stderr

@@ -12,6 +12,8 @@ from click.testing import Result
 
 from roles.options import Options
 from roles.run import Finished
+from sglang_fleet.cli.common import problem_json
+from sglang_fleet.problems import Problem
 from sglang_fleet.rollout import Outcome, Rollout, Verdict
 from sglang_fleet.saved_plan import Origin, SavedPlan
 
@@ -28,11 +30,12 @@ class Runs:
     folder: Path = field(default_factory=Path)
     arguments: Sequence[str] = ()
     options: Options = field(default_factory=Options)
+    keeps_plans: bool = True
 
     def __call__(self, inventory: str, script: Path, **asked: Any) -> Finished:
         self.inventory, self.script = inventory, script
         self.folder, self.arguments, self.options = asked["folder"], asked["arguments"], asked["options"]
-        if self.options.plan_to is not None:
+        if self.options.plan_to is not None and self.keeps_plans:
             saved(origin=self.options.origin or Origin()).write(self.options.plan_to)
         return self.finished
 
@@ -127,6 +130,37 @@ def test_a_run_that_looked_at_no_host_is_an_error(
     result = run(*command)
     assert result.exit_code == 1
     assert why in result.stderr
+
+
+PROBLEM = Problem(Path("group_vars/all.yml"), 3, "services.k26.args.port", "expects a whole number", "", ("gpu-1",))
+
+
+@pytest.mark.parametrize(
+    "command", [["plan"], ["apply", "inventory/prod.py", "-y"], ["rollback", "inventory/prod.py", "-y"]]
+)
+def test_in_json_errors_in_the_settings_stand_on_standard_output(
+    run: Run, runs: Runs, command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs.finished = finished(1)
+    monkeypatch.setattr(runs.finished.fleet, "problems", [PROBLEM], raising=False)
+    runs.keeps_plans = False
+    result = run(*command, "--json")
+    shown = json.loads(result.stdout)
+    assert (result.exit_code, shown["status"]) == (1, 1)
+    assert shown["problems"] == [problem_json(PROBLEM)]
+
+
+def test_in_json_a_plan_that_there_is_none_of_says_so(run: Run, runs: Runs) -> None:
+    runs.finished, runs.keeps_plans = finished(1), False
+    shown = json.loads(run("plan", "--json").stdout)
+    assert shown == {"status": 1, "error": "There is no plan: why stands on standard error."}
+
+
+@pytest.mark.parametrize("command", [["plan"], ["apply", "inventory/prod.py", "-y"], ["rollback", "gpu-1", "-y"]])
+def test_in_json_an_inventory_with_an_error_is_told_with_what_it_is(run: Run, runs: Runs, command: list[str]) -> None:
+    runs.finished = Finished(1, None, "inventory/prod.py:3: invalid syntax")
+    result = run(*command, "--json")
+    assert json.loads(result.stdout) == {"status": 1, "error": "inventory/prod.py:3: invalid syntax"}
 
 
 # --- apply

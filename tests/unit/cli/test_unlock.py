@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 
 from roles.asking import Said
 from sglang_fleet.cli import group
+from sglang_fleet.cli.unlock import Freeing
 from tests.unit.cli.hosts import FakeHosts
 
 Run = Callable[..., Result]
@@ -34,7 +35,7 @@ def put(monkeypatch: pytest.MonkeyPatch, hosts: FakeHosts, *, status: int = 0) -
 
 def answered(monkeypatch: pytest.MonkeyPatch, answer: str) -> Result:
     """The command as at a terminal on which this is typed."""
-    monkeypatch.setattr("sglang_fleet.cli.unlock.confirm_on_terminal", lambda **_: None)
+    monkeypatch.setattr("sglang_fleet.cli.unlock.has_terminal", lambda: True)
     return CliRunner().invoke(group, ["unlock", "inventory/prod.py"], input=answer)
 
 
@@ -49,7 +50,9 @@ def test_it_says_who_holds_the_locks_asks_and_frees_them_in_the_operators_name(m
     assert result.exit_code == 0
     said = " ".join(result.stderr.split())
     assert "h1, h2: locked by anna@desk on desk, process 77, deploy, since 2026-11-29T16:15:00Z" in said
-    assert "last sign of life 42 s ago Free them?" in said
+    assert "last sign of life 42 s ago deploy by anna@desk seems to live." in said
+    assert "Without the lock of h1, h2 it begins nothing further on any host" in said
+    assert "stays as it is. Free them?" in said
     assert result.stderr.endswith("h1: freed\nh2: freed\n")
     command, requests = hosts.requests[-1]
     assert command == "unlock"
@@ -76,6 +79,46 @@ def test_with_yes_it_does_not_ask(run: Run, monkeypatch: pytest.MonkeyPatch) -> 
     }
 
 
+def test_without_a_terminal_and_a_yes_it_shows_who_holds_them_and_frees_none(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts = put(monkeypatch, two_locked())
+    result = run("unlock", "inventory/prod.py")
+    assert result.exit_code == 1
+    assert "h1, h2: locked by anna@desk" in result.stderr
+    assert "add -y to free them. No lock was freed." in " ".join(result.stderr.split())
+    assert [command for command, _ in hosts.requests] == ["holder"]
+
+
+def test_without_a_terminal_and_a_yes_json_has_who_holds_them(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(monkeypatch, two_locked())
+    result = run("unlock", "inventory/prod.py", "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout) == {"held": {"h1": ANNA, "h2": ANNA}, "released": {}, "errors": {}}
+
+
+@pytest.mark.parametrize("holder", [{**ANNA, "age": 61.0}, {**ANNA, "age": None}])
+def test_a_run_without_a_late_sign_of_life_is_not_said_to_live(
+    run: Run, monkeypatch: pytest.MonkeyPatch, holder: dict[str, Any]
+) -> None:
+    answers = {"holder": {"h1": Said({"holder": holder})}, "unlock": {"h1": Said({"released": holder})}}
+    put(monkeypatch, FakeHosts(answers))
+    assert "seems to live" not in run("unlock", "inventory/prod.py", "-y").stderr
+
+
+def test_a_run_that_is_known_to_be_gone_is_not_said_to_live(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(monkeypatch, two_locked())
+    monkeypatch.setattr("roles.controller.is_gone", lambda machine: machine == ANNA["machine"])
+    assert "seems to live" not in run("unlock", "inventory/prod.py", "-y").stderr
+
+
+def test_an_interruption_says_what_became_of_the_locks() -> None:
+    freeing = Freeing(yes=True)
+    assert freeing.so_far() == "no lock was freed"
+    freeing.work(two_locked())  # type: ignore[arg-type]  # stands for them
+    assert freeing.so_far() == "some locks may have been freed: look again"
+
+
 def test_where_nothing_is_locked_nothing_is_asked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     put(monkeypatch, FakeHosts({"holder": {"h1": FREE}}))
     result = run("unlock", "inventory/prod.py", "-y")
@@ -92,7 +135,7 @@ def test_a_host_that_cannot_be_asked_or_freed_is_an_error(run: Run, monkeypatch:
     assert result.exit_code == 1
     for line in ("h1: read-only", "h2: no connection could be made", "h3: its answer cannot be read"):
         assert f"note: {line}\n" in result.stderr
-    assert "freed" not in result.stderr
+    assert "h1: freed" not in result.stderr
     assert "no lock is held" not in result.stdout
 
 

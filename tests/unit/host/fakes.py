@@ -12,6 +12,7 @@ from sglang_fleet.host.activation.gate import Surroundings
 from sglang_fleet.host.activation.groundwork import Tools
 from sglang_fleet.host.activation.layout import Layout, UnitFiles
 from sglang_fleet.host.activation.outcome import Request
+from sglang_fleet.host.activation.releases import listens
 from sglang_fleet.host.activation.switch import Switch
 from sglang_fleet.host.activation.transaction import Transaction
 from sglang_fleet.host.machine.answers import ANSWERED, LOADING, SILENT, STARTING, Answer, Question
@@ -248,7 +249,9 @@ class FakeHost:
     def _running(self) -> str:
         return "" if self.systemd.running == BY_HAND else self.systemd.running
 
-    def release(self, name: str, *, server: Server | None = None, soak: float = 5.0, complete: bool = True) -> str:
+    def release(
+        self, name: str, *, server: Server | None = None, soak: float = 5.0, complete: bool = True, **more: Any
+    ) -> str:
         folder = self.layout.release(name)
         folder.mkdir(parents=True)
         unit = f"[Service]\nExecStart=/x\n[X-Sglang-Fleet]\nService=k26\nRelease={name}\n".encode()
@@ -260,11 +263,15 @@ class FakeHost:
             "port": 30001,
             "files": {"unit": hashlib.sha256(unit).hexdigest()},
             "gate": {"port": 30001, "startup_deadline": 60.0, "interval": 1.0, "soak": soak},
+            **more,
         }
         if complete:
             (folder / "release.json").write_text(json.dumps(manifest))
         self.systemd.servers[name] = server or Server()
         return name
+
+    def _deaf(self, _: Status) -> bool:
+        return not listens(self.layout, self.systemd.running)
 
     def place(self, name: str, *, proven: bool = True) -> None:
         """Make a release the one that is installed, runs, and is proven."""
@@ -331,7 +338,7 @@ class FakeHost:
         folder = self.layout.activation(request.activation)
         events = Events(folder, "k26", self.clock, self.masks, self.said.append)
         around = Surroundings(self.systemd, self.clock, self.asker, events, lambda _port, _group: self.stranger)
-        switch = Switch(self.files, self.systemd, self.clock, events, lambda _group: [])
+        switch = Switch(self.files, self.systemd, self.clock, events, lambda _group: [], self._deaf)
         return Transaction(
             request,
             self.layout,

@@ -141,6 +141,10 @@ def test_f13_a_unit_that_was_written_but_not_restarted_is_activated(running: str
         (None, "another release is installed"),
         (Activation(id="a1", outcome="returned"), "another release is installed"),
         (Activation(id="a2", outcome=None), "another release is installed; activation a2 has not ended there yet"),
+        (
+            Activation(id="a2", outcome=None, by="anna@desk"),
+            "another release is installed; activation a2 by anna@desk has not ended there yet",
+        ),
     ],
 )
 def test_an_activation_that_has_not_ended_is_told(last: Activation | None, said: str) -> None:

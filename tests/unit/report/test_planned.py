@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sglang_fleet.checks import Refusal
-from sglang_fleet.observe import DropIn, ServiceState, UnitFile, Unknown
+from sglang_fleet.observe import Activation, DropIn, ServiceState, UnitFile, Unknown
 from sglang_fleet.plan import HostPlan, make_plan
 from sglang_fleet.problems import names
 from sglang_fleet.release import Release
@@ -50,6 +50,18 @@ def test_equal_changes_are_shown_once() -> None:
     assert sum("--pp-size 8" in line for line in lines) == 1
 
 
+def test_a_change_that_a_colleague_is_at_is_told_within_a_terminals_width() -> None:
+    last = Activation(
+        "20261129T230219Z-a1b2c3", None, by="a-rather-long-name@a-rather-long-machine at 4f0c2a9d1b7e-dirty"
+    )
+    lines = shown([plan("h1", replace(converged(OLD), last_activation=last))])
+    start = next(number for number, line in enumerate(lines) if line.startswith("  because"))
+    why = lines[start : next(number for number, line in enumerate(lines) if line.startswith("  ---"))]
+    assert all(len(line) <= 80 - MARGIN for line in why)
+    said = " ".join(" ".join(why).split())
+    assert f"activation {last.id} by {last.by} has not ended there yet" in said
+
+
 def test_a_host_that_differs_is_shown_by_itself() -> None:
     lines = shown([plan("h1", converged(OLD)), plan("h2", NOTHING_INSTALLED), plan("h3", converged(OLD))])
     assert "k26 on h3: as h1" in lines
@@ -68,6 +80,23 @@ def test_the_surroundings_are_shown_only_when_asked_for() -> None:
     whole, brief = shown([plan("h1", converged(OLD))]), shown([plan("h1", converged(OLD))], full=False)
     assert [line for line in whole if line.startswith("  @@")]
     assert brief[-3:] == ["  --- unit sglang-k26.service", "  -    --pp-size 4", "  +    --pp-size 8"]
+
+
+def test_a_new_service_is_told_in_few_lines_unless_all_of_it_is_asked_for() -> None:
+    wanted = release(service(environment={"SOME_NAME": "some-value"}))
+    whole = shown([plan("h1", NOTHING_INSTALLED, wanted)])
+    brief = shown([plan("h1", NOTHING_INSTALLED, wanted)], full=False)
+    assert "  +[Service]" in whole
+    assert "  --- unit sglang-k26.service (new), the options of the server" in brief
+    assert "  + --pp-size 8" in brief
+    assert any("SOME_NAME" in line for line in brief)
+    assert not any("[Service]" in line or "some-value" in line for line in brief)
+    assert len(brief) < len(whole) / 2
+
+
+def test_a_hand_written_unit_is_no_new_service() -> None:
+    state = replace(NOTHING_INSTALLED, unit=UnitFile("file", None, "0644", b"[Service]\nExecStart=/bin/true\n"))
+    assert make_plan(host="h1", releases=[NEW], state=host_state({"k26": state})).services["k26"].summary == ()
 
 
 def test_files_that_are_gone_are_only_staged_again() -> None:

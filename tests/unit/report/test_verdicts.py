@@ -53,6 +53,19 @@ def test_the_same_reason_is_told_once(reasons: tuple[str, str], second: list[str
     assert lines[2:] == second
 
 
+def test_good_answers_are_no_evidence_unless_there_is_nothing_else() -> None:
+    good = 'INFO:     127.0.0.1:5 - "POST /generate HTTP/1.1" 200 OK'
+    failed = ("torch.OutOfMemoryError", *[good] * 20)
+    assert "OutOfMemoryError" in told({"h1": Verdict(Outcome.RETURNED, "exited", failed)})[-1]
+    assert "POST /generate" in told({"h1": Verdict(Outcome.RETURNED, "exited", (good,))})[-1]
+
+
+def test_a_path_that_is_longer_than_a_line_stays_whole() -> None:
+    path = "/var/lib/sglang-fleet/" + "x" * 80
+    lines = told({"h1": Verdict(Outcome.RETURNED, f"release ea57 is not complete on this host: {path}")})
+    assert any(line.strip() == path for line in lines)
+
+
 def test_the_journal_shows_what_tells_something_and_says_where_it_is_cut() -> None:
     journal = ("Starting sglang-k26.service - K2.6...", "x.py:1: UserWarning: old", "error: unrecognized", "y" * 200)
     lines = told({"h1": Verdict(Outcome.RETURNED, "exited", journal)})

@@ -1,7 +1,11 @@
 """A signal ends the run, in whichever greenlet it comes."""
 
+import signal
 import subprocess
 import sys
+from collections.abc import Sequence
+
+import pytest
 
 # In a process of its own, since it replaces the standard library's threads as pyinfra does.
 SIGNAL_IN_A_THREAD = """
@@ -9,7 +13,7 @@ from gevent import monkey
 
 monkey.patch_all()
 import os, signal, threading, gevent
-from roles.interruption import leave
+from roles.leaving import leave
 
 went = []
 signal.signal(signal.SIGINT, lambda *_: leave(130))
@@ -32,3 +36,65 @@ except SystemExit as end:
 def test_f44_an_exit_is_not_lost_in_a_thread_which_goes_on() -> None:
     done = subprocess.run([sys.executable, "-c", SIGNAL_IN_A_THREAD], capture_output=True, text=True, check=False)
     assert done.stdout == "130 on\n", done.stderr
+
+
+# A run that was interrupted, and whose end hangs.
+HANGING_END = """
+from gevent import monkey
+
+monkey.patch_all()
+import os, signal, sys, gevent
+from types import SimpleNamespace
+from gevent.pool import Group, Pool
+from roles import interruption, leaving
+
+leaving.END_SECONDS = {seconds}
+state = SimpleNamespace(pool=Pool(), add_callback_handler=lambda handler: handlers.append(handler))
+handlers = []
+fleet = SimpleNamespace(interrupted=False, halted="", has_begun={begun}, hands=Group(), state=state)
+interruption.prepare(fleet)
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+    gevent.sleep(10)
+except SystemExit as end:
+    print("first", end.code, flush=True)
+try:
+    handlers[0].operation_start(state, "the next")
+except SystemExit as end:
+    print("no operation", flush=True)
+for number in {more}:
+    os.kill(os.getpid(), number)
+print("still there", flush=True)
+gevent.sleep(30)
+"""
+
+
+def hanging_end(*, more: Sequence[int] = (), seconds: float = 60, begun: bool = True) -> tuple[int, str, str]:
+    """The exit status, what the script printed, and what was said."""
+    script = HANGING_END.format(more=[int(number) for number in more], seconds=seconds, begun=begun)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_f44_a_second_interruption_ends_at_once_and_never_says_that_no_host_was_changed(*, begun: bool) -> None:
+    status, printed, said = hanging_end(more=[signal.SIGINT], begun=begun)
+    assert (status, printed) == (130, "first 130\nno operation\n")
+    last = said.splitlines()[-1]
+    assert "no host was changed" not in last
+    assert ("interrupted again. Hosts end alone what they have begun" in said) is begun
+    assert ("locks run out" in said) is begun
+    assert last.startswith("interrupted again")
+
+
+def test_f44_a_terminal_that_is_closed_does_not_cut_the_farewell_short() -> None:
+    status, printed, said = hanging_end(more=[signal.SIGHUP, signal.SIGTERM], seconds=1)
+    assert printed.endswith("still there\n")
+    assert status == 130
+    assert "this took longer than 1 s" in said
+
+
+def test_f44_an_end_that_hangs_is_over_in_bounded_time() -> None:
+    status, _, said = hanging_end(seconds=0.2)
+    assert status == 130
+    assert "Hosts end alone what they have begun" in said

@@ -6,11 +6,13 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from roles.own_words import _confirmed
 from roles.run import exit_status
 from sglang_fleet.rollout import Outcome, Replica, Rollout, Verdict, cut
 
@@ -108,7 +110,7 @@ def test_f44_an_interrupted_run_ends_with_130_before_the_roles_have_begun(tmp_pa
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert json.loads(out)[0] == 130
-    assert "interrupted: no rollout was begun" in err
+    assert "interrupted: no host was changed" in err
 
 
 @dataclass
@@ -160,3 +162,33 @@ def test_what_makes_no_connection_leaves_the_standard_library_as_it_is(tmp_path:
     (tmp_path / "group_vars").mkdir()
     shown = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, capture_output=True, text=True)
     assert shown.stderr.endswith("True False\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("hosts = [", "prod.py:1: '[' was never closed"),
+        ("hosts = [nobody]", "prod.py:1: NameError: name 'nobody' is not defined"),
+        ("raise SystemExit(0)", "prod.py:1: 0"),
+    ],
+)
+def test_an_inventory_with_an_error_is_told_with_its_line_and_leaves_no_log(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    (tmp_path / "prod.py").write_text(text)
+    status, no_fleet, err = ran(tmp_path, "", inventory="prod.py")
+    assert (status, no_fleet) == (1, True)
+    assert err.splitlines()[-1] == said
+    assert "Traceback" not in err
+    assert not (tmp_path / "pyinfra-debug.log").exists()
+
+
+@pytest.mark.parametrize(("answer", "status"), [("", 0), ("y", 0), ("n", 2), ("nonsense", 2), (None, 2)])
+def test_at_the_prompt_a_no_is_a_no(
+    answer: str | None, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", StringIO("" if answer is None else f"{answer}\n"))
+    assert _confirmed("Detected changes displayed above, skip this step with -y") is not bool(status)
+    said = capsys.readouterr().err
+    assert "Unexpected" not in said
+    assert ("Not confirmed. Nothing was changed." in said) is bool(status)

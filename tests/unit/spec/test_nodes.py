@@ -49,7 +49,7 @@ def test_gpus_of_each_host(nodes: int, tensor: int, stages: int, gpus: int) -> N
 
 
 def test_nodes_need_a_group(wrong: Wrong) -> None:
-    problem = wrong(services__k26__nodes=2)
+    problem = wrong(services__k26__nodes=2, network__address="10.0.0.1")
     assert (problem.key, problem.message) == ("services.k26.group", "is needed, since nodes is 2")
 
 

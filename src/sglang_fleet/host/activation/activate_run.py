@@ -16,11 +16,14 @@ from .gate import Surroundings
 from .layout import Layout, UnitFiles
 from .lock import Holder, LockHeldError, hold
 from .outcome import Request, Result, ShutdownError
+from .releases import listens
 from .switch import Switch
 from .transaction import Transaction
 
 if TYPE_CHECKING:
     from types import FrameType
+
+    from ..machine.units import Status
 
 
 class Interrupted(BaseException):
@@ -80,7 +83,11 @@ def refuse(asked: Request, events: Events, reason: str) -> None:
 def _transaction(asked: Request, layout: Layout, events: Events) -> Transaction:
     manager, files = Systemd(), UnitFiles(asked.unit_name)
     around = Surroundings(manager, events.clock, ThreadAsker(), events, foreign.answerer)
-    switch = Switch(files, manager, events.clock, events, processes.members)
+
+    def deaf(status: Status) -> bool:
+        return not listens(layout, processes.running_release(status.main_pid, status.control_group))
+
+    switch = Switch(files, manager, events.clock, events, processes.members, deaf)
     return Transaction(asked, layout, files, around, switch)
 
 

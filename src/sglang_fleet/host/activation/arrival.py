@@ -52,7 +52,8 @@ class Arrival:
             return
         self.stopped = True
         self.seconds["stop"] = self.switch.stop(old=old)
-        self.around.events.tell("stopped", f"stopped the old one in {self.seconds['stop']:.1f} s")
+        if not old.ended:
+            self.around.events.tell("stopped", f"stopped the old one in {self.seconds['stop']:.1f} s")
         self.barriers.wait("stopped")
 
     def forward(self, destination: Destination, *, old: Status, known: Record | None = None) -> None:
@@ -137,7 +138,7 @@ class Arrival:
         patience = destination.gate.startup_deadline
         watched, stopped = self.switch.restart(old=old, patience=patience, served=served)
         self.seconds.setdefault("stop", stopped)
-        first = "" if self.stopped else f"stopped the old one in {stopped:.1f} s, "
+        first = "" if self.stopped or old.ended else f"stopped the old one in {stopped:.1f} s, "
         self.around.events.tell("started", f"{first}started as pid {watched.main_pid}")
         return watched
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Iterable
 
 from ..errors import HostError
 from .found import PREFIX, load_found
+from .outcome import RefusalError
 from .releases import UnusableError, check_ground, load, read_proven
 
 if TYPE_CHECKING:
@@ -45,6 +46,12 @@ class WayBack:
 
     to: str = ""
     gone: str = ""
+
+    def nothing(self, release: str) -> RefusalError:
+        """Return why nobody can go back from `release`."""
+        if self.gone:
+            return RefusalError(f"there is nothing to go back to: {self.gone}")
+        return RefusalError(f"nothing is known that ran before release {release}", outcome="nothing")
 
 
 def way_back(layout: Layout, release: str) -> WayBack:

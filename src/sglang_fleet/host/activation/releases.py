@@ -70,6 +70,16 @@ def load(layout: Layout, release: str) -> Release:
     )
 
 
+def listens(layout: Layout, release: str) -> bool:
+    """Return whether the server of a release drains on SIGTERM: SGLang's processes on ranks above 0 ignore it."""
+    try:
+        replica = _manifest(layout.release(release), release).get("replica")
+    except UnusableError:
+        return True
+    rank = replica.get("rank") if isinstance(replica, dict) else 0
+    return not (isinstance(rank, int) and rank > 0)
+
+
 def check_ground(release: Release) -> None:
     """Check that the venv and the CUDA home the release names are there and whole.
 

@@ -23,11 +23,12 @@ def run(request: dict[str, Any], *, say: Callable[[str], None]) -> int:
     """Print a JSON list, one entry a service.
 
     `installed` is a release, "" when a unit by hand is; `previous` what it can go back to, "" for nothing; `gone` why
-    that is not what ran before it, "" when it is; `running` the release of the running process, "" for none, null when it cannot be told; `restarts` how often systemd has started it again by
-    itself, null likewise; `pending` the activation with barriers that is not over, null for none; `going_on` any other
-    that is not, with its `activation`, `mode` and `release`, null for none; `replica` that of the installed release.
-    `releases` are those staged, oldest first, each with `release`, `created_at`, `by`, `replica` and `proven`, which is
-    null when the list of proven ones cannot be read.
+    that is not what ran before it, "" when it is; `running` the release of the running process, "" for none, null when
+    it cannot be told; `restarts` how often systemd has started it again by itself, null likewise; `pending` the
+    activation with barriers that is not over, null for none; `going_on` any other that is not, with its `activation`,
+    `mode` and `release`, null for none; `replica` that of the installed release. `releases` are those staged, oldest
+    first, each with `release`, `created_at`, `by`, `replica` and `proven`, which is null when the list of proven ones
+    cannot be read.
 
     Raises:
         HostError: the state folder, or what is pending, cannot be read.

@@ -41,6 +41,9 @@ KILL_PATIENCE = 30.0
 UNSERVED_STOP = 30.0
 """Seconds at most to stop a server that never answered: it has no request to finish."""
 
+DEAF_STOP = 5.0
+"""The same for a node above rank 0: SGLang's processes there ignore SIGTERM, and rank 0 has drained by then."""
+
 _SETTLED_LOOKS = 4
 _FIRST_WAIT, _SHORT_WAIT = 1.0, 5.0
 
@@ -58,6 +61,7 @@ class Switch:
 
     Attributes:
         members: the processes in a cgroup.
+        deaf: whether what a unit runs does not listen to SIGTERM.
     """
 
     files: UnitFiles
@@ -65,6 +69,7 @@ class Switch:
     clock: Clock
     events: Events
     members: Callable[[str], list[int]]
+    deaf: Callable[[Status], bool] = lambda _: False
 
     def look(self) -> Status:
         """Return one look at the unit."""
@@ -114,9 +119,10 @@ class Switch:
         """
         name = self.files.name
         before = self._clear(old)
+        deaf = self.deaf(before)
         self.manager.do("restart", "--no-block", name)
         began = self.clock.monotonic()
-        self._wait_for_stop(before, bound=stop_bound(old, self.look(), served=served))
+        self._wait_for_stop(before, bound=stop_bound(old, self.look(), served=served, deaf=deaf))
         stopped = self.clock.monotonic() - began
         return self._wait_for_process(before, patience=patience), stopped
 
@@ -125,8 +131,9 @@ class Switch:
         began = self.clock.monotonic()
         before = self.look()
         if before.load != "not-found" or not before.ended:  # a unit may run whose file is gone
+            bound = stop_bound(old, before, served=served, deaf=self.deaf(before))
             self.manager.do("stop", "--no-block", self.files.name)
-            self._wait_for_stop(before, bound=stop_bound(old, before, served=served))
+            self._wait_for_stop(before, bound=bound)
             self._kill_leftovers(before.control_group)
         return self.clock.monotonic() - began
 
@@ -219,10 +226,11 @@ def still_there(before: Status, now: Status) -> bool:
     return now.main_pid > 0 or now.active not in ("inactive", "failed")
 
 
-def stop_bound(old: Status, now: Status, *, served: bool) -> float:
+def stop_bound(old: Status, now: Status, *, served: bool, deaf: bool = False) -> float:
     """Return the seconds a stop may take: what the old unit says; where it says "for ever", what the new one says."""
     limits = [limit for limit in (old.timeout_stop, now.timeout_stop) if limit is not None]
     bound = (limits[0] if limits else UNSERVED_STOP) + STOP_MARGIN
+    bound = min(bound, DEAF_STOP) if deaf else bound
     return bound if served else min(bound, UNSERVED_STOP)
 
 

@@ -148,12 +148,10 @@ class Transaction:
         """Leave the release for what was before it, or for the one that was named."""
         release, back = self.request.release, self._target()
         name = back.to
-        if back.gone and not name:
-            raise RefusalError(f"there is nothing to go back to: {back.gone}")
+        if not name:
+            raise back.nothing(release)
         if back.gone:
             self.events.tell("passed over", f"cannot go back to what ran before: {back.gone}")
-        if not name:
-            raise RefusalError(f"nothing is known that ran before release {release}", outcome="nothing")
         if self.request.to and name not in (entry.release for entry in seen.proven):
             raise RefusalError(f"release {name} was never proven on this host")
         self.result.previous = name

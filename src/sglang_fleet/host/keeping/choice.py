@@ -64,8 +64,18 @@ def _needed(stock: Stock, named: Mentions) -> set[str]:
         needed.add(max(stock.releases, key=lambda one: one.order).name)
         needed.add(max(stock.releases, key=lambda one: (one.created_at, one.order)).name)
     for release in (*installed, *stock.proven[-1:], *_served(stock)):
-        needed.add(stock.way_back(release))
+        needed.add(_way_back(stock, release))
     return needed
+
+
+def _way_back(stock: Stock, release: str) -> str:
+    """Return what `release` goes back to, as activation/history.py finds it; "" for nothing."""
+    past = stock.decisive(release)
+    if past is None or stock.has(past.previous):
+        return past.previous if past is not None else ""
+    last = {one.release: one for one in sorted(stock.activations, key=lambda one: one.began)}
+    not_meant = {release, *(name for name, one in last.items() if one.left)}
+    return next((name for name in reversed(stock.proven) if name not in not_meant and stock.has(name)), "")
 
 
 def _served(stock: Stock) -> set[str]:

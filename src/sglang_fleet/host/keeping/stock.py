@@ -107,15 +107,6 @@ class Stock:
         known = [past for past in known if past.previous not in ("", release)]
         return max(known, key=lambda past: past.began, default=None)
 
-    def way_back(self, release: str) -> str:
-        """Return what `release` goes back to, as activation/history.py finds it; "" for nothing."""
-        past = self.decisive(release)
-        if past is None or self.has(past.previous):
-            return past.previous if past is not None else ""
-        last = {one.release: one for one in sorted(self.activations, key=lambda one: one.began)}
-        not_meant = {release, *(name for name, one in last.items() if one.left)}
-        return next((name for name in reversed(self.proven) if name not in not_meant and self.has(name)), "")
-
     def has(self, name: str) -> bool:
         """Return whether a release or a kept unit is there."""
         if name.startswith(PREFIX):

@@ -25,6 +25,7 @@ _SAYS_WHY = re.compile(
 )
 _OF_SYSTEMD = re.compile(r"^\S+\.service: ")
 _ACCESS = re.compile(r'"[A-Z]+ \S+ HTTP/[0-9.]+"')  # a request that was answered is no reason to end
+_GOOD_ANSWER = re.compile(_ACCESS.pattern + r" 2\d\d\b")  # most are the gate's own, several a second
 # What a server says of itself while all is well, which is often the last thing it says.
 _IS_WELL = re.compile(r"ready to roll|Uvicorn running on|Started server process|Application startup complete")
 _MAIN_EXIT = re.compile(r"Main process exited, code=(\w+), status=(\d+)")
@@ -72,6 +73,7 @@ def last_lines(invocation: str, masks: Masks, *, count: int = LINES) -> list[str
     if done.returncode:
         return [f"(the journal cannot be read: {done.stderr.strip()})"]
     lines = [line for line in done.stdout.splitlines() if not _USAGE.match(line)]
+    lines = [line for line in lines if not _GOOD_ANSWER.search(line)] or lines
     return [masks.hide(line)[:_LONGEST_LINE] for line in lines[-count:]]
 
 

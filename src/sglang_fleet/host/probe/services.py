@@ -55,7 +55,10 @@ def proven(folder: str) -> list[dict[str, str]]:
 def last_activation(folder: str) -> dict[str, Any] | None:
     """The newest activation; its names begin with the time."""
     found = names(f"{folder}/activations")
-    return {"id": found[-1], "outcome": leaf(outcome, f"{folder}/activations/{found[-1]}")} if found else None
+    if not found:
+        return None
+    newest = f"{folder}/activations/{found[-1]}"
+    return {"id": found[-1], "outcome": leaf(outcome, newest), "by": asked_by(newest)}
 
 
 def outcome(folder: str) -> str | None:
@@ -66,6 +69,14 @@ def outcome(folder: str) -> str | None:
         return None
     except KeyError:
         raise Unreadable(f"{folder}/result.json: no outcome") from None
+
+
+def asked_by(folder: str) -> str:
+    """Who asked for an activation; empty where that cannot be read, which is no reason to refuse anything."""
+    try:
+        return str(read_object(f"{folder}/request.json").get("by") or "")
+    except (OSError, Unreadable):
+        return ""
 
 
 def of_release(services: str, owner: str, release: str, look: Callable[[str], Json], name: str) -> Json:

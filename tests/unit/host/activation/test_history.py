@@ -40,6 +40,13 @@ def test_what_came_before_is_what_the_last_activation_of_the_release_says(tmp_pa
     assert previous_of(layout, "r2") == "r1"
 
 
+def test_a_release_that_was_only_started_afresh_came_from_where_it_came_from_before(tmp_path: Path) -> None:
+    layout = Layout(tmp_path, "k26")
+    write(layout, "a1", "began.json", {"release": "r2", "previous": "r1", "place": 1})
+    write(layout, "a2", "began.json", {"release": "r2", "previous": "r2", "place": 2})
+    assert previous_of(layout, "r2") == "r1"
+
+
 def test_a_clock_that_was_ahead_once_makes_no_old_activation_the_last_one(tmp_path: Path) -> None:
     layout = Layout(tmp_path, "k26")
     assert next_place(layout) == 1

@@ -1,6 +1,8 @@
 """What is deployed on a host, and what each service could go back to."""
 
+import hashlib
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,15 @@ def state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
     disk = Disk(tmp_path / "state")
     (tmp_path / "units").mkdir()
     for number, release in enumerate(("r1", "r2")):
-        manifest = {"service": "k26", "release": release, "unit_name": UNIT, "created_at": f"day {number}", "by": "me"}
+        manifest: dict[str, Any] = {
+            "service": "k26",
+            "release": release,
+            "unit_name": UNIT,
+            "created_at": f"day {number}",
+            "by": "me",
+        }
+        disk.write(disk.service("k26") / "releases" / release / "unit", "[Service]\n")
+        manifest["files"] = {"unit": hashlib.sha256(b"[Service]\n").hexdigest()}
         replica = {"rank": number, "id": "x"}
         disk.write(disk.service("k26") / "releases" / release / "release.json", {**manifest, "replica": replica})
     disk.proven("r2")
@@ -47,6 +57,7 @@ def test_everything_of_a_service(disk: Disk) -> None:
         "unit_name": UNIT,
         "installed": "r2",
         "previous": "r1",
+        "gone": "",
         "running": "r2",
         "restarts": 0,
         "pending": None,
@@ -57,6 +68,42 @@ def test_everything_of_a_service(disk: Disk) -> None:
             {"release": "r2", "created_at": "day 1", "by": "me", "proven": True, "replica": {"rank": 1, "id": "x"}},
         ],
     }
+
+
+def offered(disk: Disk) -> tuple[str, str]:
+    found = asked(disk)
+    return found["previous"], found["gone"]
+
+
+def test_f38_what_was_pruned_is_not_offered(disk: Disk) -> None:
+    shutil.rmtree(disk.service("k26") / "releases" / "r1")
+    assert offered(disk) == ("", "release r1 was pruned")
+
+
+def test_f38_in_place_of_what_was_pruned_the_last_proven_one_is_offered_that_is_whole(disk: Disk) -> None:
+    releases = disk.service("k26") / "releases"
+    for name in ("r0", "r3"):
+        shutil.copytree(releases / "r1", releases / name)
+        manifest = json.loads((releases / name / "release.json").read_text())
+        disk.write(releases / name / "release.json", {**manifest, "release": name})
+    shutil.rmtree(releases / "r1")
+    disk.proven("r0", "r1", "r3", "r2")
+    assert offered(disk) == ("r3", "release r1 was pruned")
+    disk.write(releases / "r3" / "unit", "[Service]\nUser=root\n")
+    assert offered(disk) == ("r0", "release r1 was pruned")
+
+
+def test_a_release_that_was_left_for_the_installed_one_is_no_way_back_from_it(disk: Disk) -> None:
+    releases = disk.service("k26") / "releases"
+    shutil.copytree(releases / "r1", releases / "r3")
+    manifest = json.loads((releases / "r3" / "release.json").read_text())
+    disk.write(releases / "r3" / "release.json", {**manifest, "release": "r3"})
+    shutil.rmtree(releases / "r1")
+    disk.proven("r1", "r2", "r3", "r2")
+    disk.activation("a2", "r3", "r2")
+    left = disk.activation("a3", "r3", None)
+    disk.write(left / "result.json", {"outcome": "returned", "running_release": "r2"})
+    assert offered(disk) == ("", "release r1 was pruned")
 
 
 def test_a_unit_by_hand_that_is_stopped(disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,5 @@
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -308,6 +309,27 @@ def test_f23_a_deaf_server_is_killed_after_the_old_units_time(host: FakeHost) ->
     assert "k26: draining, 2 s" in host.said
 
 
+@pytest.mark.parametrize(("rank", "seconds"), [(0, 25), (1, 5)])
+@pytest.mark.parametrize("barriers", [{}, {"stopped": 60.0}])
+def test_f23_a_node_above_rank_0_is_deaf_and_not_waited_for(
+    host: FakeHost, rank: int, seconds: int, barriers: dict[str, float]
+) -> None:
+    host.release("r1", server=Server(deaf=True), replica={"rank": rank, "nodes": 2, "hosts": ["h1", "h2"]})
+    host.release("r2")  # also when it is a host of its own from now on
+    host.place("r1")
+    host.transaction("r2", barriers=barriers).run()
+    assert any(f"still not stopped after {seconds} s: killing it" in line for line in host.said)
+
+
+def test_a_first_start_tells_of_no_old_server_and_a_later_one_does(host: FakeHost) -> None:
+    host.release("r1")
+    host.release("r2")
+    host.transaction("r1").run()
+    assert "k26: started as pid 100" in host.said
+    host.transaction("r2").run()
+    assert any(line.startswith("k26: stopped the old one in ") for line in host.said)
+
+
 def test_f18_a_server_that_restarts_by_itself_is_seen(host: FakeHost) -> None:
     host.release("r1")
     host.release("r2", server=Server(exits_after=3, restarts_at_once=True))
@@ -429,6 +451,31 @@ def test_returning_goes_to_what_ran_before_without_a_soak(host: FakeHost) -> Non
     assert (result.outcome, result.running_release) == ("returned", "r1")
     assert "soak" not in result.seconds
     assert host.proven() == ["r1", "r2", "r1"]
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_f31_returning_passes_over_what_was_pruned_or_damaged(host: FakeHost, gone: bool) -> None:  # noqa: FBT001
+    for name in ("r0", "r1", "r2"):
+        host.release(name)
+    host.place("r0")
+    host.transaction("r1").run()
+    host.transaction("r2").run()
+    folder = host.layout.release("r1")
+    shutil.rmtree(folder) if gone else (folder / "unit").write_text("[Service]\n")
+    result = host.transaction("r2", "return").run()
+    assert (result.outcome, result.running_release) == ("returned", "r0")
+    assert any("cannot go back to what ran before: release r1 " in line for line in host.said)
+
+
+def test_returning_where_everything_was_pruned_says_so_and_touches_nothing(host: FakeHost) -> None:
+    for name in ("r1", "r2"):
+        host.release(name)
+    host.place("r1")
+    host.transaction("r2").run()
+    shutil.rmtree(host.layout.release("r1"))
+    result = host.transaction("r2", "return").run()
+    assert (result.outcome, result.running_release) == ("refused", "r2")
+    assert result.reason == "there is nothing to go back to: release r1 was pruned"
 
 
 def test_returning_to_a_unit_by_hand_is_remembered(host: FakeHost) -> None:

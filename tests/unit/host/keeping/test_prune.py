@@ -58,6 +58,26 @@ def test_f38_the_way_back_leads_on_from_the_release_before(disk: Disk) -> None:
     assert disk.releases() == {"r2", "r3", "r5", "r6", "r7"}
 
 
+def test_f38_the_way_back_stays_after_the_release_was_started_afresh(disk: Disk) -> None:
+    seven(disk)
+    disk.activation("a1", "r5", "r2")
+    disk.activation("a2", "r5", "r5")
+    disk.prune()
+    assert disk.releases() == {"r1", "r2", "r5", "r7"}
+
+
+def test_f38_where_the_way_back_is_gone_the_one_that_takes_its_place_stays(disk: Disk) -> None:
+    """After going back from r6 to r5: what ran before r5 was pruned long ago, and r6 is not what r5 goes back to."""
+    seven(disk)
+    shutil.rmtree(disk.service("k26") / "releases" / "r2")
+    disk.proven("r3", "r5", "r6", "r5")
+    disk.activation("a1", "r5", "r2")
+    disk.activation("a2", "r6", "r5")
+    disk.write(disk.activation("a3", "r6", None) / "result.json", {"outcome": "returned", "running_release": "r5"})
+    disk.prune()
+    assert disk.releases() == {"r3", "r5", "r6", "r7"}
+
+
 def test_f38_a_pending_activation_keeps_both_its_ends(disk: Disk) -> None:
     seven(disk)
     pending = {"activation": "a9", "mode": "activate", "release": "r4", "previous": ["r3", "found:0123456789ab"]}

@@ -95,3 +95,25 @@ def test_last_lines_are_masked_and_without_usage(monkeypatch: pytest.MonkeyPatch
 def test_a_journal_that_cannot_be_read_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal, "run_program", lambda *_a, **_k: answered("", 1))
     assert last_lines("i1", Masks()) == ["(the journal cannot be read: no journal files were found)"]
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        (
+            [
+                "torch.OutOfMemoryError",
+                'INFO: 127.0.0.1:5 - "POST /generate HTTP/1.1" 200 OK',
+                '"GET /x HTTP/1.1" 500 no',
+            ],
+            ["torch.OutOfMemoryError", '"GET /x HTTP/1.1" 500 no'],
+        ),
+        (['INFO: 127.0.0.1:5 - "GET /health HTTP/1.1" 200 OK'], ['INFO: 127.0.0.1:5 - "GET /health HTTP/1.1" 200 OK']),
+    ],
+)
+def test_good_answers_are_left_out_unless_there_is_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, written: list[str], shown: list[str]
+) -> None:
+    done = subprocess.CompletedProcess([], 0, "\n".join(written), "")
+    monkeypatch.setattr(journal, "run_program", lambda *_, **__: done)
+    assert last_lines("i1", Masks()) == shown

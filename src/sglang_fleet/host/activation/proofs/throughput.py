@@ -16,8 +16,13 @@ if TYPE_CHECKING:
     from ...machine.client import Client
     from .records import Record
 
-ROUNDS = 2
-"""Rounds that count, of which the best one does; one before them only warms up: the first requests compile kernels."""
+ROUNDS = 3
+"""Rounds that are measured at least, of which the best one counts. One before them only warms up: the first requests
+compile kernels."""
+
+MEASURED = 3.0
+"""Seconds that the measured rounds last at least, all together: one of a small model is over in a moment, and says
+little."""
 
 SECONDS = 300.0
 """Seconds for all rounds."""
@@ -52,12 +57,8 @@ class Throughput(Proof):
 
     def __call__(self, question: Question) -> Answer:
         """Measure, and compare where there is something to compare with."""
-        client = question.clients[0].within(self.seconds)
-        best = 0.0
         try:
-            for number in range(1 + ROUNDS):
-                rate = self._round(client, question, number)
-                best = max(best, rate) if number else best
+            best = self._best(question)
         except CompletionError as error:
             return error.answer
         spec = self.spec
@@ -75,11 +76,26 @@ class Throughput(Proof):
             return Answer(REFUTED, f"{told}: {compared}, at least {spec.at_least:.2f} is asked", found=found)
         return Answer(ANSWERED, f"{told}, {compared}", found=found)
 
-    def _round(self, client: Client, question: Question, number: int) -> float:
-        """Return the tokens a second of one round. Raises CompletionError."""
+    def _best(self, question: Question) -> float:
+        """Return the tokens a second of the best round. Raises CompletionError."""
+        client = question.clients[0].within(self.seconds)
+        best = measured = spent = 0.0
+        number = 0
+        while number <= ROUNDS or measured < MEASURED:
+            tokens, took = self._round(client, question, number)
+            spent += took
+            if number:
+                best, measured = max(best, tokens / took), measured + took
+            if number and spent + took > self.seconds:  # the next one would come too late, and one is enough to compare
+                break
+            number += 1
+        return best
+
+    def _round(self, client: Client, question: Question, number: int) -> tuple[int, float]:
+        """Return the tokens of one round, and the seconds it took. Raises CompletionError."""
         began = time.monotonic()
         tokens = together(client, question, count=self.spec.requests, tokens=self.spec.tokens, mark=f"{number}.")
-        return tokens / max(time.monotonic() - began, 1e-6)
+        return tokens, max(time.monotonic() - began, 1e-6)
 
 
 def together(client: Client, question: Question, *, count: int, tokens: int, mark: str = "") -> int:

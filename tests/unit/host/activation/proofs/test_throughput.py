@@ -45,7 +45,32 @@ def test_the_rate_is_measured_after_a_round_that_warms_up(server: Talking) -> No
     )
     assert answer.found == {"throughput": {"per_second": 96.0, "requests": 3, "tokens": 16}}
     prompts = [body["text"] for body in server.bodies("/generate")]
-    assert len(set(prompts)) == len(prompts) == 9
+    assert len(set(prompts)) == len(prompts) == 3 * (1 + 6)  # half a second each, and three seconds at least
+
+
+def test_of_long_rounds_three_are_enough_and_the_best_one_counts(
+    talking: Talking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moments = iter([0, 1, 10, 14, 20, 22, 30, 33])  # 1 s to warm up, then 4, 2 and 3
+
+    class Clock:
+        monotonic = staticmethod(lambda: next(moments))
+
+    monkeypatch.setattr(throughput, "time", Clock)
+    answer = Throughput(60.0, SPEC, None)(question(talking))
+    assert answer.found["throughput"]["per_second"] == 24.0
+    assert next(moments, None) is None
+
+
+def test_a_slow_server_is_measured_as_often_as_there_is_time(talking: Talking, monkeypatch: pytest.MonkeyPatch) -> None:
+    moments = iter([0, 20, 20, 40])  # a third round would not end within 50 s
+
+    class Clock:
+        monotonic = staticmethod(lambda: next(moments))
+
+    monkeypatch.setattr(throughput, "time", Clock)
+    answer = Throughput(50.0, SPEC, None)(question(talking))
+    assert answer.found["throughput"]["per_second"] == 2.4
 
 
 def test_slower_than_asked_is_the_opposite_of_a_proof(server: Talking) -> None:

@@ -1,0 +1,59 @@
+"""Our own words in two places where pyinfra's would be of no help: an inventory with an error, and a no."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+_CONTINUE = "One of more hosts failed, continue?"  # pyinfra asks this in the middle; everything else, before
+
+_SIGNALLED = 128
+
+
+@contextmanager
+def own_words() -> Iterator[None]:
+    """Say what is wrong with an inventory as `lint` does, without a log file beside it; and take a no for a no.
+
+    pyinfra's command line has to be loaded by now.
+    """
+    module: Any = sys.modules["pyinfra_cli.cli"]
+    theirs = module.make_inventory, module._do_confirm  # noqa: SLF001  # what it asks with has no other name
+    module.make_inventory, module._do_confirm = _readable(module.make_inventory), _confirmed  # noqa: SLF001  # as above
+    try:
+        yield
+    finally:
+        module.make_inventory, module._do_confirm = theirs  # noqa: SLF001  # as above
+
+
+def _readable(make_inventory: Callable[..., Any]) -> Callable[..., Any]:
+    def made(inventory: str, **how: Any) -> Any:  # noqa: ANN401  # pyinfra's own
+        from roles.inventory import where_and_why  # noqa: PLC0415  # pyinfra's command line comes first
+
+        try:
+            return make_inventory(inventory, **how)
+        except (Exception, SystemExit) as error:  # whatever an operator's program raises
+            if isinstance(error, SystemExit) and isinstance(error.code, int) and error.code > _SIGNALLED:
+                raise  # Ctrl-C, while it was read
+            why = where_and_why(error, inventory=inventory, folder=Path.cwd())
+        sys.exit(why)  # outside of the error, which pyinfra would write down
+
+    return made
+
+
+def _confirmed(question: str) -> bool:
+    """Whether Enter, or yes, was the answer."""
+    click.echo(f"\n    {question}", err=True)
+    click.echo("    Press enter to execute, or n to leave everything as it is: ", err=True, nl=False)
+    try:
+        answer = input().strip().lower()
+    except EOFError:
+        answer = "n"
+        click.echo(err=True)
+    if answer in ("", "y", "yes"):
+        return True
+    done = "Nothing further was begun." if question == _CONTINUE else "Nothing was changed."
+    click.echo(f"    Not confirmed. {done}", err=True)
+    return False
