@@ -105,6 +105,7 @@ def test_f36_a_result_that_is_lost_on_the_way_back_is_no_success(serving: Operat
     old = running_release(first)
     ask_for_new_release(serving, rollout=AT_ONCE)
     assert serving.deploy().status == 0
+    fault(first, start_delay=5)  # the cable is out before there is a result
     process = serving.start("-y", script="rollback.py")
     read_until(process, "started as pid")
     first.cut_network()
