@@ -16,7 +16,7 @@ import pytest
 
 from lab import Host, Lab
 from tests.lab.incidents import heal, make_serving
-from tests.lab.operator import Operator
+from tests.lab.operator import STATE, Operator
 
 HERE = Path(__file__).parent
 HOSTS = 4
@@ -69,9 +69,13 @@ def host(lab: Lab) -> Host:
 
 @pytest.fixture
 def operator(lab: Lab, tmp_path: Path) -> Operator:
-    """An operator with a deployment folder for all hosts of the lab, however the tests before left those."""
+    """An operator with a deployment folder for all hosts of the lab, however the tests before left those.
+
+    But for their locks: a test that plays a run may have left one that would keep this operator out for a minute.
+    """
     for host in lab.hosts:
         host.mark_used()
+        host.run(f"rm -f {STATE}/lock.json")
     return Operator(lab, tmp_path)
 
 
