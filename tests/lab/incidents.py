@@ -142,7 +142,8 @@ def properties(host: Host, *names: str) -> list[str]:
 
 def assert_serves(host: Host, release: str | None, *, key: str = API_KEY) -> None:
     """The host runs this release, has proven it last, and answers."""
-    assert (running_release(host), proven_releases(host)[-1:], answers(host, key=key)) == (release, [release], True)
+    found = running_release(host), proven_releases(host)[-1:], answers(host, key=key)
+    assert found == (release, [release], True), f"{host.name}: {found}, not {release}"
 
 
 def wait_for_activation(host: Host) -> None:
