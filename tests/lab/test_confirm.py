@@ -58,16 +58,17 @@ def test_f35_hosts_that_nobody_confirms_go_back_alone_also_across_a_reboot(servi
     stays_up, reboots = serving.lab.hosts[:2]
     serving.hosts(["h1", "h2"])
     old = {host.name: running_release(host) for host in (stays_up, reboots)}
-    flag = ask_for_new_release(serving, rollout=CONFIRM)
+    # Long enough that the first does not get its word early because the second takes long.
+    flag = ask_for_new_release(serving, rollout=CONFIRM | {"confirm": "50s"})
     process = serving.start("-y")
-    seen = {name for name in ("h1", "h2") if read_until(process, "at `passed`")}
+    seen = {name for name in ("h1", "h2") if read_until(process, "at `passed`: waiting")}
     assert len(seen) == 2
     assert all(flag in arguments(host) for host in (stays_up, reboots))
     end_run(process, signal.SIGKILL)
     reboots.kill()
     reboots.boot()
     for host in (stays_up, reboots):
-        wait_for(partial(decided, host), seconds=STEP_SECONDS, what=f"{host.name} to decide")
+        wait_for(partial(decided, host), seconds=2 * STEP_SECONDS, what=f"{host.name} to decide")
         wait_for_activation(host)
         wait_for(partial(main_pid, host), what="the server")
         assert_serves(host, old[host.name])

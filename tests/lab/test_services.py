@@ -1,7 +1,7 @@
 """Two services on one host, under an account of their own; and the CUDA toolkit from each of its sources."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -28,13 +28,14 @@ def tree(*, cuda: Mapping[str, Any] | None = None, **services: Any) -> dict[str,
 
 
 @pytest.fixture(scope="module", name="clean")
-def a_clean_host(lab: Lab) -> Host:
-    """The first host, clean before the first test of this file; each test starts from `two` services on it."""
+def a_clean_host(lab: Lab) -> Iterator[Host]:
+    """The first host, clean before the first test of this file and after the last; tests start from `two` services."""
     first = lab.hosts[0]
     if not first.is_pristine:
         lab.reset(first)
     first.mark_used()
-    return first
+    yield first
+    lab.reset(first)  # other files' services want its port
 
 
 @pytest.fixture(name="two")
