@@ -11,6 +11,7 @@ import pytest
 from lab import Host
 from tests.lab.evidence import only_locked, untouched
 from tests.lab.incidents import (
+    QUICK,
     STEP_SECONDS,
     arguments,
     ask_for_new_release,
@@ -55,11 +56,11 @@ def test_hosts_whose_wave_went_well_are_told_to_stay(serving: Operator) -> None:
 
 
 def test_f35_hosts_that_nobody_confirms_go_back_alone_also_across_a_reboot(serving: Operator) -> None:
-    stays_up, reboots = serving.lab.hosts[:2]
-    serving.hosts(["h1", "h2"])
+    stays_up, reboots, slow = serving.lab.hosts[:3]
+    serving.hosts(["h1", "h2", "h3"])
     old = {host.name: running_release(host) for host in (stays_up, reboots)}
-    # Long enough that the first does not get its word early because the second takes long.
-    flag = ask_for_new_release(serving, rollout=CONFIRM | {"confirm": "50s"})
+    flag = ask_for_new_release(serving, rollout=CONFIRM | {"confirm": "50s"}, health=QUICK | {"startup_deadline": "60s"})
+    fault(slow, only_with=flag, start_delay=20)  # so that the wave is not over, and nobody has heard a word
     process = serving.start("-y")
     seen = {name for name in ("h1", "h2") if read_until(process, "at `passed`: waiting")}
     assert len(seen) == 2
@@ -72,6 +73,7 @@ def test_f35_hosts_that_nobody_confirms_go_back_alone_also_across_a_reboot(servi
         wait_for_activation(host)
         wait_for(partial(main_pid, host), what="the server")
         assert_serves(host, old[host.name])
+    wait_for(partial(decided, slow), seconds=2 * STEP_SECONDS, what="the slow one to decide, too")
 
 
 def test_f41_hosts_that_wait_are_called_back_when_their_wave_fails(serving: Operator) -> None:
