@@ -59,7 +59,9 @@ def test_f35_hosts_that_nobody_confirms_go_back_alone_also_across_a_reboot(servi
     stays_up, reboots, slow = serving.lab.hosts[:3]
     serving.hosts(["h1", "h2", "h3"])
     old = {host.name: running_release(host) for host in (stays_up, reboots)}
-    flag = ask_for_new_release(serving, rollout=CONFIRM | {"confirm": "50s"}, health=QUICK | {"startup_deadline": "60s"})
+    flag = ask_for_new_release(
+        serving, rollout=CONFIRM | {"confirm": "50s"}, health=QUICK | {"startup_deadline": "60s"}
+    )
     fault(slow, only_with=flag, start_delay=20)  # so that the wave is not over, and nobody has heard a word
     process = serving.start("-y")
     seen = {name for name in ("h1", "h2") if read_until(process, "at `passed`: waiting")}
