@@ -4,42 +4,22 @@ On lab hosts that one real deploy has brought to their release, `pyinfra exec --
 turn; SSH sessions are counted by the hosts themselves. Exit status 1 when a target is missed.
 """
 
-import argparse
 import os
 import statistics
-import subprocess
 import sys
-import time
-from pathlib import Path
 
+from benchmarks.on_lab import DEPLOY, PYINFRA, on_lab, run
 from lab import Host, Lab
 
-REPOSITORY = Path(__file__).parents[1]
 RATIO = 1.5  # of the two medians, at most
 SESSIONS = 2  # a host, at most
-PYINFRA = str(Path(sys.executable).parent / "pyinfra")
 BASELINE = (PYINFRA, "inventory/lab.py", "exec", "--", "true")
-DEPLOY = (PYINFRA, "-y", "inventory/lab.py", "deploy.py")
 NOTHING_TO_DO = "nothing to do on"
 
 
 def main() -> int:
     """Measure, print, judge."""
-    parser = argparse.ArgumentParser(description="the cost of a run with nothing to do")
-    parser.add_argument("--hosts", type=int, default=24, help="how many lab hosts (default: %(default)s)")
-    parser.add_argument("--runs", type=int, default=5, help="how many runs of each (default: %(default)s)")
-    parser.add_argument("--name", default="bench", help="the lab's name (default: %(default)s)")
-    parser.add_argument("--keep", action="store_true", help="leave the lab running")
-    options = parser.parse_args()
-    lab = Lab(options.name)
-    try:
-        lab.up(hosts=options.hosts)
-        print(f"deploying to {options.hosts} hosts, once", flush=True)
-        run(lab, DEPLOY)
-        return report(lab, runs=options.runs)
-    finally:
-        if not options.keep:
-            lab.down()
+    return on_lab("the cost of a run with nothing to do", report, hosts=24, what="runs of each")
 
 
 def report(lab: Lab, *, runs: int) -> int:
@@ -62,31 +42,6 @@ def report(lab: Lab, *, runs: int) -> int:
     print(f"pyinfra -y inventory/lab.py deploy.py   {other:.2f} s   ({' '.join(f'{value:.2f}' for value in deploy)})")
     print(f"ratio {other / one:.2f} (at most {RATIO}); SSH sessions a host {max(each.values()):g} (at most {SESSIONS})")
     return int(other / one > RATIO or max(each.values()) > SESSIONS)
-
-
-def run(lab: Lab, command: tuple[str, ...]) -> tuple[float, str]:
-    """Run a command; how long it took, in seconds, and what it said.
-
-    Raises:
-        SystemExit: it failed.
-    """
-    environment = os.environ | lab.environment | {"K26_API_KEY": "no-secret-of-a-benchmark"}
-    begun = time.monotonic()
-    done = subprocess.run(
-        command,
-        cwd=REPOSITORY,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    seconds = time.monotonic() - begun
-    if done.returncode:
-        print(done.stdout)
-        raise SystemExit(1)
-    return seconds, done.stdout
 
 
 def sessions_of(lab: Lab) -> dict[str, int]:

@@ -7,13 +7,12 @@ own start and the connections, every call, the proofs, and all that the gate wai
 the median misses the target.
 """
 
-import argparse
 import json
 import os
 import statistics
 import sys
 
-from benchmarks.no_op import DEPLOY, run
+from benchmarks.on_lab import DEPLOY, on_lab, run
 from lab import Host, Lab
 
 SECONDS_PER_WAVE = 1.5
@@ -29,21 +28,7 @@ READY = (
 
 def main() -> int:
     """Measure, print, judge."""
-    parser = argparse.ArgumentParser(description="the cost of a rollout beside start and soak")
-    parser.add_argument("--hosts", type=int, default=4, help="how many lab hosts (default: %(default)s)")
-    parser.add_argument("--runs", type=int, default=5, help="how many rollouts (default: %(default)s)")
-    parser.add_argument("--name", default="bench", help="the lab's name (default: %(default)s)")
-    parser.add_argument("--keep", action="store_true", help="leave the lab running")
-    options = parser.parse_args()
-    lab = Lab(options.name)
-    try:
-        lab.up(hosts=options.hosts)
-        print(f"deploying to {options.hosts} hosts, once", flush=True)
-        run(lab, DEPLOY)
-        return report(lab, runs=options.runs)
-    finally:
-        if not options.keep:
-            lab.down()
+    return on_lab("the cost of a rollout beside start and soak", report, hosts=4, what="rollouts")
 
 
 def report(lab: Lab, *, runs: int) -> int:
