@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from sglang_fleet.rollout.outcome import Outcome
 from sglang_fleet.rollout.replica import Replica, Wave
@@ -82,15 +81,6 @@ def pause_problem(waves: Sequence[Wave], pause_after: str) -> str:
     if waves and int(pause_after) > len(waves):
         return f"there is no wave {int(pause_after)} to pause after: this rollout has {len(waves)}"
     return ""
-
-
-def waves(hosts: Sequence[str], targets: Sequence[int]) -> tuple[Wave, ...]:
-    """Cut single hosts into waves after each of which so many are done; none is a canary."""
-    single = [Replica(host, (host,)) for host in hosts]
-    return tuple(
-        Wave(number, len(targets), tuple(single[start:end]))
-        for number, (start, end) in enumerate(pairwise([0, *targets]), start=1)
-    )
 
 
 def _named(replicas: Sequence[Replica], names: Sequence[str]) -> list[Replica]:

@@ -13,8 +13,9 @@ from sglang_fleet.plan import HostPlan, make_plan
 from sglang_fleet.problems import names
 from sglang_fleet.release import Release
 from sglang_fleet.report import plan_lines
-from sglang_fleet.rollout import Replica, Wave, waves
+from sglang_fleet.rollout import Replica, Wave
 from tests.factories import NOTHING_INSTALLED, converged, host_state, release, service
+from tests.unit.rollout.fleets import fleet
 
 MARGIN = 4  # of roles/terminal.py
 OLD, NEW = release(service(args={"pp_size": 4})), release()
@@ -37,7 +38,7 @@ def shown(
         plans={one.host: one for one in plans},
         refusals=refusals or {},
         unreachable=unreachable,
-        waves=waves(hosts, [1, len(hosts)]) if len(hosts) > 1 else waves(hosts, [1]),
+        waves=fleet(" | ".join(filter(None, (" ".join(hosts[:1]), " ".join(hosts[1:]))))),
         full=full,
     )
 

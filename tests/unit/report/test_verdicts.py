@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sglang_fleet.report import verdict_lines
-from sglang_fleet.rollout import Outcome, Replica, Rollout, Verdict, Wave, waves
+from sglang_fleet.rollout import Outcome, Replica, Rollout, Verdict, Wave
+from tests.unit.rollout.fleets import fleet
 
 MARGIN = 4  # of roles/terminal.py
 
@@ -103,7 +104,7 @@ def test_the_hosts_of_a_replica_stand_together_under_its_name() -> None:
 
 
 def test_hosts_that_a_pause_has_not_come_to_are_no_failures() -> None:
-    rollout = Rollout(waves(["h1", "h2"], [1, 2]), pause_after="1")
+    rollout = Rollout(fleet("h1 | h2"), pause_after="1")
     rollout.begin()
     rollout.record("h1", Verdict(Outcome.PROVEN))
     rollout.close(rollout.waves[0])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sglang_fleet.rollout import Outcome, Wave, cut, pause_problem, waves
+from sglang_fleet.rollout import Outcome, Wave, cut, pause_problem
 from tests.unit.rollout.fleets import fleet, replicas, shown, up_to
 
 TEN = replicas(" ".join(f"h{number}" for number in range(1, 11)))
@@ -36,10 +36,6 @@ def test_waves_are_numbered_and_say_whether_they_are_a_canary() -> None:
 def test_a_wave_names_the_hosts_of_its_replicas_in_the_order_of_their_ranks() -> None:
     (wave,) = cut(replicas("a+b c d+e"), targets=up_to())
     assert wave.hosts == ("a", "b", "c", "d", "e")
-
-
-def test_single_hosts_can_be_cut_without_a_canary() -> None:
-    assert waves(("h1", "h2", "h3"), [1, 3]) == fleet("h1 | h2 h3")
 
 
 # --- canaries
