@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 Holder = dict[str, Any]
 
-_LEASE_SECONDS = 60  # as roles/locks.py takes them
-
 
 @click.command(
     "unlock",
@@ -187,9 +185,10 @@ def living_lines(held: Mapping[str, Holder]) -> list[str]:
 def seems_to_live(holder: Holder) -> bool:
     """Whether its last sign of life is younger than its lease, and its process is not known to be gone."""
     from roles.controller import is_gone  # noqa: PLC0415  # --help need not wait for it
+    from roles.locks import LEASE_SECONDS  # noqa: PLC0415  # likewise
 
     age = holder.get("age")
-    return isinstance(age, (int, float)) and age < _LEASE_SECONDS and not is_gone(holder.get("machine") or {})
+    return isinstance(age, (int, float)) and age < LEASE_SECONDS and not is_gone(holder.get("machine") or {})
 
 
 def told(holder: Holder) -> str:
