@@ -11,11 +11,12 @@ import contextlib
 import errno
 import fcntl
 import hashlib
+import json
 import os
 import shutil
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .errors import HostError
 
@@ -46,6 +47,15 @@ def digest(path: str) -> str:
         for chunk in iter(lambda: stream.read(1 << 20), b""):
             found.update(chunk)
     return found.hexdigest()
+
+
+def read_mapping(path: Path) -> dict[str, Any]:
+    """Return a small JSON file's mapping; {} for everything else, which is nothing of ours."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def random_name(prefix: str) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Iterable
 
 from ..errors import HostError
+from ..files import read_mapping
 from .found import PREFIX, load_found
 from .outcome import RefusalError
 from .releases import UnusableError, check_ground, load, read_proven
@@ -30,7 +30,7 @@ def previous_of(layout: Layout, release: str) -> str:
     known = [
         (place_of(began), path.stat().st_mtime_ns, str(began["previous"]))
         for path in layout.activations.glob("*/began.json")
-        if (began := _read(path)).get("release") == release and began.get("previous") not in (None, "", release)
+        if (began := read_mapping(path)).get("release") == release and began.get("previous") not in (None, "", release)
     ]
     return max(known, default=(0, 0, ""))[2]
 
@@ -82,9 +82,9 @@ def _left(layout: Layout) -> set[str]:
     """Return the releases that were not in place any more when their last activation had ended."""
     last: dict[str, tuple[tuple[int, int], bool]] = {}
     for path in layout.activations.glob("*/began.json"):
-        began = _read(path)
+        began = read_mapping(path)
         order = (place_of(began), path.stat().st_mtime_ns)
-        found = (order, is_left(began, _read(path.parent / "result.json")))
+        found = (order, is_left(began, read_mapping(path.parent / "result.json")))
         name = _text(began.get("release"))
         last[name] = max(last.get(name, found), found)
     return {name for name, (_, left) in last.items() if left}
@@ -108,7 +108,7 @@ def _unusable(layout: Layout, name: str) -> str:
 
 def next_place(layout: Layout) -> int:
     """Return the place of the activation that begins now: a clock that was set makes none of them the last one."""
-    return 1 + max((place_of(_read(path)) for path in layout.activations.glob("*/began.json")), default=0)
+    return 1 + max((place_of(read_mapping(path)) for path in layout.activations.glob("*/began.json")), default=0)
 
 
 def place_of(began: dict[str, Any]) -> int:
@@ -133,7 +133,7 @@ def newest_first(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _entry(service: str, folder: Path) -> dict[str, Any]:
-    request, began, result = (_read(folder / name) for name in ("request.json", "began.json", "result.json"))
+    request, began, result = (read_mapping(folder / name) for name in ("request.json", "began.json", "result.json"))
     known: dict[str, Any] = {**request, **began, **{name: value for name, value in result.items() if value is not None}}
     known.setdefault("started_at", began.get("at") or _written_at(folder))
     entry = {name: _text(known.get(name)) for name in _TEXTS}
@@ -160,11 +160,3 @@ def _written_at(folder: Path) -> str:
         except OSError:
             continue
     return ""
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}

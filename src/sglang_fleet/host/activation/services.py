@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Callable, Iterator
 
 from ..errors import HostError
+from ..files import read_mapping
 from ..machine.processes import running_release
 from ..machine.units import SystemctlError, Systemd
 from . import pending
@@ -70,11 +71,8 @@ def _manifests(layout: Layout) -> list[dict[str, Any]]:
     found = []
     places = layout.folder.glob("releases/[!.]*/release.json")
     for path in sorted(places, key=lambda path: path.stat().st_mtime):
-        try:
-            manifest = json.loads(path.read_text())
-        except (OSError, ValueError):
-            continue
-        if isinstance(manifest, dict) and manifest.get("release") == path.parent.name:
+        manifest = read_mapping(path)
+        if manifest.get("release") == path.parent.name:
             found.append(manifest)
     return found
 

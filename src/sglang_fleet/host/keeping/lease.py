@@ -16,14 +16,15 @@ import stat
 import time
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Mapping
 
 from ..errors import HostError
 from ..files import storage, sync_folder, write_atomically
+from ..machine.clock import RealClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 SHORTEST_SECONDS, LONGEST_SECONDS, DEFAULT_SECONDS = 5.0, 3600.0, 60.0
 """How long a lease may be: shorter ones die of one slow connection, longer ones keep everybody out for long."""
@@ -32,7 +33,6 @@ MUTEX_SECONDS = 20.0
 """How long to wait for another command that changes the lease; each takes milliseconds unless the disk is slow."""
 
 _MUTEX_POLL = 0.02
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _LARGEST = 65536
 
 
@@ -47,11 +47,8 @@ class Moment:
     @classmethod
     def now(cls) -> Moment:
         """Return this moment."""
-        try:
-            boot = _BOOT_ID.read_text(encoding="ascii").strip()
-        except OSError:
-            boot = ""
-        return cls(wall=time.time(), boot=boot, since_boot=time.clock_gettime(time.CLOCK_BOOTTIME))
+        clock = RealClock()
+        return cls(wall=clock.wall(), boot=clock.boot(), since_boot=clock.since_boot())
 
     @property
     def text(self) -> str:

@@ -53,8 +53,8 @@ class Removal:
     _away: list[str] = field(default_factory=list)
     _changed: set[str] = field(default_factory=set)
 
-    def away(self, place: Path, *, to: Path, what: str) -> bool:
-        """Take a folder away from its name, into the folder `to` of the same file system; returns whether it went."""
+    def away(self, place: Path, *, to: Path, what: str) -> None:
+        """Take a folder away from its name, into the folder `to` of the same file system."""
         reason = self.why_not(place)
         if not reason:
             target = to / random_name(PRUNED)
@@ -66,9 +66,8 @@ class Removal:
                 self._away.append(str(target))
                 self._changed |= {str(place.parent), str(to)}
                 self.removed.append(what)
-                return True
+                return
         self.skipped.append(f"{what}: {reason}")
-        return False
 
     def leftovers(self, folder: Path, *prefixes: str, what: str) -> None:
         """Have what dead runs left in a folder removed. Only for the holder of the lock it was made under."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-from typing import TYPE_CHECKING, Any, Collection
+from typing import TYPE_CHECKING, Collection
 
+from ..files import read_mapping
 from .busy import taken
 from .removal import PRUNED
 
@@ -35,7 +35,7 @@ def venvs(state: Path, needed: Collection[str], removal: Removal) -> None:
             with taken(folder / f".lock-{match[1]}", what="pruning") as held:
                 if held:
                     removal.leftovers(folder, name, what="the unfinished")
-        elif name not in needed and _note(folder / name / VENV_MANIFEST).get("venv_id") == name:
+        elif name not in needed and read_mapping(folder / name / VENV_MANIFEST).get("venv_id") == name:
             with taken(folder / f".lock-{name}", what="pruning") as held:
                 if held:
                     removal.away(folder / name, to=folder, what=f"venv {name}")
@@ -55,7 +55,7 @@ def toolkits(state: Path, needed: Collection[str], removal: Removal) -> None:
             removal.away(folder / name, to=folder, what=f"CUDA toolkit {name}")
     for name in names:
         if name.startswith("verified-") and name.endswith(".json"):
-            home = str(_note(folder / name).get("home") or "")
+            home = str(read_mapping(folder / name).get("home") or "")
             if home.startswith(f"{folder}/") and not os.path.isdir(home):
                 removal.file(folder / name, what=f"the note about {home}")
 
@@ -80,15 +80,6 @@ def programs(state: Path, needed: Collection[str], removal: Removal) -> None:
 
 def _names(folder: Path, removal: Removal) -> list[str]:
     return sorted(os.listdir(folder)) if removal.may_enter(folder) else []
-
-
-def _note(path: Path) -> dict[str, Any]:
-    """Return a small JSON file's mapping; {} for everything else, which is nothing of ours."""
-    try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
 
 
 def _time(path: Path) -> float:

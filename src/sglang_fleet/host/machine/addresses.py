@@ -6,8 +6,6 @@ import ipaddress
 import socket
 from contextlib import closing
 
-EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - read, not bound
-
 # Of networks that are for documentation: some route leads there if any does, and nothing is ever sent.
 _SOMEWHERE = {"0.0.0.0": (socket.AF_INET, "192.0.2.1"), "::": (socket.AF_INET6, "2001:db8::1")}  # noqa: S104 - read
 

@@ -150,7 +150,7 @@ def _server_info(client: Client, question: Question) -> dict[str, Any] | Answer:
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON
     """Return a value as it is meant: JSON in a word, a number in a word, with its suffix too."""
     if not isinstance(value, str):
-        return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+        return _plain_number(value)
     text = value.strip()
     for suffix in sorted(_PREFIXES, key=len, reverse=True):
         number = text[: -len(suffix)]

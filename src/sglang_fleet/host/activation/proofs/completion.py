@@ -102,10 +102,11 @@ def complete(
         raise CompletionError(Answer(SILENT, f"200, but {what}{error}")) from None
     if reply.status != OK:
         raise CompletionError(_status(reply, question, "/generate"), busy=reply.status in BUSY)
-    wrong = judge_completion(reply.json())
+    value = reply.json()
+    wrong = judge_completion(value)
     if wrong:
         raise CompletionError(Answer(WRONG, f"200, but /generate answers {wrong}"))
-    done = _completed(reply.json())
+    done = _completed(value)
     if obeyed and done.tokens is not None and (done.tokens > tokens or (exactly and done.tokens != tokens)):
         asked = f"{'exactly' if exactly else 'at most'} {tokens}"
         raise CompletionError(Answer(REFUTED, f"does not obey max_new_tokens: asked for {asked}, got {done.tokens}"))
