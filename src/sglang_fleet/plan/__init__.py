@@ -1,12 +1,10 @@
 """What has to happen on each host: pure functions of what is wanted and what the probe saw."""
 
 from sglang_fleet.plan.changes import HostPlan, ServiceChange
-from sglang_fleet.plan.differences import GATE
 from sglang_fleet.plan.making import make_plan, serving, why_activate
 from sglang_fleet.plan.replicas import held_back, tie
 
 __all__ = [
-    "GATE",
     "HostPlan",
     "ServiceChange",
     "held_back",

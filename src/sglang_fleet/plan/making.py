@@ -58,13 +58,14 @@ def _why_cuda(state: HostState) -> str:
 
 def _service_change(release: Release, state: ServiceState, secrets: Sequence[str]) -> ServiceChange:
     why = why_activate(release, state)
+    manifests = difference_of_manifests(release, state)
     return ServiceChange(
         release=release,
-        stage=not _is_staged(release, state),
+        stage=bool(manifests) or not _is_staged(release, state),
         activate=bool(why),
         why=why + _going_on(state) if why else "",
         before=state.describe_installed(),
-        difference=tuple(difference(release, state, secrets) if why else difference_of_manifests(release, state)),
+        difference=tuple(difference(release, state, secrets) if why else manifests),
         summary=tuple(new_service(release, state, secrets)) if why else (),
         drift=drift(release, state, secrets),
         # The server may have read what is put right; that what runs is the release does not tell.
@@ -82,14 +83,15 @@ def _going_on(state: ServiceState) -> str:
 
 
 def _is_staged(release: Release, state: ServiceState) -> bool:
-    """Whether the release's files are known to be on the host as they were written, with this gate.
+    """Whether the release's files are known to be on the host as they were written.
 
-    A gate is no part of a release's id, since no server has to restart for it. Of a release that is not installed the
-    gate is not seen: it is staged once more, before it is activated, which changes nothing when all is right.
+    What only its manifest says, such as the gate, is no part of a release's id, since no server has to restart for it.
+    Of a release that is not installed it is not seen: it is staged once more, before it is activated, which changes
+    nothing when all is right.
     """
     installed = state.installed_release == release.id and release.id in state.known_releases()
     edited = environment_edited(state) or staged_copy_edited(state) or state.edited_files or state.exposed_files
-    return installed and not edited and not difference_of_manifests(release, state)
+    return installed and not edited
 
 
 def _read_at_start(state: ServiceState) -> bool:

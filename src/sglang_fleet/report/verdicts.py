@@ -21,8 +21,7 @@ def verdict_lines(rollout: Rollout, *, hosts: Sequence[str]) -> list[str]:
     The hosts of a replica of several stand together, under its name.
     """
     told = _Told(rollout)
-    replicas = [*(replica for wave in rollout.waves for replica in wave.replicas), *rollout.others]
-    together = {host: replica for replica in replicas if len(replica.hosts) > 1 for host in replica.hosts}
+    together = {host: replica for host in hosts if len((replica := rollout.replica_of(host)).hosts) > 1}
     width = max((len(host) + _NODE_INDENT * (host in together) for host in hosts), default=0)
     lines: list[str] = []
     for host in hosts:
