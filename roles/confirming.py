@@ -12,7 +12,6 @@ import gevent
 from roles import replicas
 from roles.fleet import Fleet
 from roles.terminal import show
-from sglang_fleet.problems import names
 from sglang_fleet.rollout import Outcome, Replica, Wave
 
 LOOK_SECONDS = 30
@@ -24,7 +23,9 @@ def confirm(fleet: Fleet, wave: Wave) -> None:
     """Say the word to every replica of the wave that waits for it."""
     back = fleet.rollout.to_return()
     works = [
-        fleet.hands.spawn(_leave if set(replica.hosts) & set(back) else replicas.stay, fleet, replica)
+        fleet.hands.spawn(
+            replicas.give_up_for_others if set(replica.hosts) & set(back) else replicas.stay, fleet, replica
+        )
         for replica in wave.replicas
         if replica.name in fleet.waiting
     ]
@@ -40,12 +41,6 @@ def look_again(fleet: Fleet, wave: Wave) -> None:
     ago = time.monotonic() - FRESH_SECONDS
     proven = [r for r in wave.replicas if r.name in fleet.changed and fleet.proven_at[r.name] < ago]
     gevent.joinall([fleet.hands.spawn(_look, fleet, replica) for replica in proven], raise_error=True)
-
-
-def _leave(fleet: Fleet, replica: Replica) -> None:
-    show([f"{replica.name}: going back, since the rollout stopped"])
-    why = f"it gave the release up, since {names(fleet.rollout.guilty_hosts())} did not reach it"
-    replicas.leave(fleet, replica, why=why)
 
 
 def _look(fleet: Fleet, replica: Replica) -> None:

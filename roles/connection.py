@@ -71,6 +71,13 @@ class Answer:
         lines = [line for line in self.output.split("\n") if line.startswith(MARK)]
         return replace(self, output=lines[-1].removeprefix(MARK)) if self.ok and lines else None
 
+    def mapping(self) -> dict[str, Any]:
+        """What the host program printed as an object; empty when it failed, or printed none."""
+        try:
+            return dict(self.json()) if self.ok else {}
+        except (ValueError, TypeError):
+            return {}
+
     @property
     def details(self) -> tuple[str, ...]:
         """The other lines of its standard error: the last ones of a program that it ran."""

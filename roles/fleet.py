@@ -62,7 +62,6 @@ class Fleet:
         has_begun: whether it ever held a lock, so that hosts may have been changed.
         halted: why nothing further may be begun, though the rollout itself has not stopped; empty when it may.
         interrupted: whether a signal has ended the run, and all that is left is to say farewell.
-        is_over: whether every host has its verdict.
         unfinished: the hosts on which an earlier activation had not ended when they were looked at.
         doing: the command that each host is in the middle of, with what is known of its request.
         hands: what works beside pyinfra's own greenlets, so that it ends with them.
@@ -88,7 +87,6 @@ class Fleet:
     has_begun: bool = False
     halted: str = ""
     interrupted: bool = False
-    is_over: bool = False
     unfinished: set[str] = field(default_factory=set)
     doing: dict[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
     hands: Group = field(default_factory=Group)
@@ -167,8 +165,3 @@ class Fleet:
     def author(self) -> str:
         """Who runs this, from where, and from which commit of the deployment folder."""
         return f"{operator()}{f' at {self.commit}' if self.commit else ''}"
-
-    @property
-    def exit_status(self) -> int | None:
-        """What became of the fleet, for `sglang-fleet` to exit with; None when nothing was begun, or not ended."""
-        return self.rollout.exit_status() if self.is_over else None

@@ -120,10 +120,7 @@ def _where(fleet: Fleet, name: str, called_back: dict[str, Mapping[str, Any]]) -
 def _of_activation(fleet: Fleet, name: str, asked: Mapping[str, Any], called_back: dict[str, Mapping[str, Any]]) -> str:
     who = {key: asked[key] for key in ("activation", "service")}
     answer = fleet.connections[name].call("result", who, seconds=ASK_SECONDS)
-    try:
-        told = dict(answer.json()) if answer.ok else {}
-    except (ValueError, TypeError):
-        told = {}
+    told = answer.mapping()
     what = f"{asked['service']} {asked['release']}"
     if told.get("outcome"):
         return f"{told['outcome']}: {what}"

@@ -80,10 +80,10 @@ def _look_at_all(fleet: Fleet) -> None:
 def _load(fleet: Fleet) -> Loaded:
     if not any((fleet.folder / name).is_dir() for name in ("group_vars", "host_vars")):
         raise PyinfraError(f"{fleet.folder} has no group_vars/: run in the deployment folder. Nothing was changed.")
-    inventory = fleet.state.inventory
+    inventory, limited = fleet.state.inventory, set(fleet.hosts)
     return load(
         folder=fleet.folder,
-        hosts={host.name: host.groups for host in inventory if host.name in set(fleet.hosts)},
+        hosts={host.name: host.groups for host in inventory if host.name in limited},
         overrides=inventory.get_override_data(),
         also_known=options.ALSO_KNOWN,
         known_hosts=[host.name for host in inventory],

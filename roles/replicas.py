@@ -68,6 +68,13 @@ def leave(fleet: Fleet, replica: Replica, *, why: str, outcome: Outcome = Outcom
             fleet.end(name, kept.outcome, verdict=kept)
 
 
+def give_up_for_others(fleet: Fleet, replica: Replica) -> None:
+    """Have a replica give up the release that it has reached, since the rollout stopped."""
+    show([f"{replica.name}: going back, since the rollout stopped"])
+    why = f"it gave the release up, since {names(fleet.rollout.guilty_hosts())} did not reach it"
+    leave(fleet, replica, why=why)
+
+
 def _stay_early(fleet: Fleet, replica: Replica) -> None:
     """Half of its patience is over and its wave is not: this controller lives, and may take the release back later."""
     if replica.name in fleet.waiting and not fleet.rollout.why_stopped:

@@ -12,7 +12,6 @@ from roles.model import check_request
 from roles.steps import explain, guarded, host_steps
 from roles.terminal import show
 from sglang_fleet.masking import mask
-from sglang_fleet.problems import names
 from sglang_fleet.release import Release
 from sglang_fleet.rollout import Replica, Wave
 
@@ -89,9 +88,7 @@ def _stage_request(fleet: Fleet, release: Release) -> dict[str, Any]:
 
 
 def _take_back(_: str, fleet: Fleet, replica: Replica) -> None:
-    show([f"{replica.name}: going back, since the rollout stopped"])
-    why = f"it gave the release up, since {names(fleet.rollout.guilty_hosts())} did not reach it"
-    replicas.leave(fleet, replica, why=why)
+    replicas.give_up_for_others(fleet, replica)
 
 
 def _remove_old(name: str, fleet: Fleet) -> None:

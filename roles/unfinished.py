@@ -41,10 +41,7 @@ def end_unfinished(fleet: Fleet, hosts: Iterable[str]) -> dict[str, dict[str, Ve
 def _waits_at(fleet: Fleet, name: str, asked: Mapping[str, Any]) -> str:
     """The barrier at which an activation waits; empty when it waits at none, or does not say."""
     answer = fleet.call(name, "result", {key: asked[key] for key in ("activation", "service")})
-    try:
-        return str(dict(answer.json()).get("at") or "") if answer.ok else ""
-    except (ValueError, TypeError):
-        return ""
+    return str(answer.mapping().get("at") or "")
 
 
 def _goes_our_way(fleet: Fleet, name: str, service: str, going_on: Mapping[str, Any]) -> bool:

@@ -53,10 +53,7 @@ def watch(
 
 
 def _told(fleet: Fleet, asked: Mapping[str, Any], answer: Answer, result: Answer) -> Verdict | str:
-    try:
-        told: dict[str, Any] = dict(result.json()) if result.ok else {}
-    except (ValueError, TypeError):
-        told = {}
+    told = result.mapping()
     if told.get("outcome") is None and told.get("at"):
         return str(told["at"])
     outcome = _OUTCOMES[asked["mode"]].get(str(told.get("outcome")), Outcome.UNKNOWN)

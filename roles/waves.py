@@ -109,7 +109,6 @@ def tell(_: str, fleet: Fleet) -> None:
     for wave in fleet.waves:
         _leave_halted(fleet, wave)
     fleet.rollout.finish()
-    fleet.is_over = True
     heading("How each host ended")
     show(verdict_lines(fleet.rollout, hosts=fleet.hosts))
     bad = fleet.rollout.bad_hosts()
