@@ -128,6 +128,7 @@ def run(
     tick: Callable[[float], None] | None = None,
     grace: float = 5.0,
     dies_with_us: bool = True,
+    descriptors: Sequence[int] = (),
 ) -> Finished:
     """Run a program to its end, at most until the moment `until` (time.monotonic).
 
@@ -140,6 +141,7 @@ def run(
         grace: seconds between SIGTERM and SIGKILL at the deadline.
         dies_with_us: whether the kernel kills it when this process dies; not for a package manager, whose
             state a kill would break.
+        descriptors: of ours that it keeps open.
 
     Raises:
         HostError: when the program cannot be started.
@@ -155,6 +157,7 @@ def run(
             env=dict(environment),
             cwd="/",
             start_new_session=True,
+            pass_fds=descriptors,
             umask=0o022,
             user=user.uid if user and switch else None,
             group=user.gid if user and switch else None,

@@ -48,8 +48,8 @@ class Talking(ThreadingHTTPServer):
     request_queue_size = 64
     daemon_threads = True
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
+    def __init__(self, port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), Handler)
         self.replies: dict[str, Reply | Callable[[Any], Reply]] = {
             "/health": (200, {}),
             "/generate": completed,

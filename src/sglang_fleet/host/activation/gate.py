@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Callable, NoReturn
 
-from ..machine.answers import HEALTHY, SILENT, Answer
+from ..machine.answers import HEALTHY, SILENT, STARTING, Answer
 from ..machine.clock import span
 from .gate_spec import ADOPTED_PATIENCE, GateSpec, deadline
 from .proofs.records import Record
@@ -84,7 +84,8 @@ class Gate:
             if answer is not None:
                 last = answer
                 self._note(answer, now)
-                next_ask = now + self._spec.interval
+                # A port that nobody listens on was tried for a whole interval already.
+                next_ask = now + (0.0 if answer.kind == STARTING else self._spec.interval)
                 if answer.good and status.active == "active":
                     self._watch.served = True
                     self._proved(answer, told=several)
@@ -95,7 +96,9 @@ class Gate:
             if now >= until:
                 self._late(last)
             if not self._watch.busy and now >= next_ask:
-                self._watch.ask(left[0] if left else None, health=first, within=until - now)
+                self._watch.ask(
+                    left[0] if left else None, health=first, opening=self._spec.interval, within=until - now
+                )
             if last is not _NOT_YET:
                 self._progress(last, status, now, until)
             self._watch.pause()

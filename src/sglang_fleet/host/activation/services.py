@@ -50,7 +50,7 @@ def _services(state: Path) -> Iterator[dict[str, Any]]:
         manifests = _manifests(layout)
         unit_name = next((str(one["unit_name"]) for one in reversed(manifests) if one.get("unit_name")), "")
         if unit_name:
-            installed, unfinished = _installed(unit_name), _pending(layout)
+            installed, unfinished = _installed(unit_name), unfinished_of(layout)
             back = way_back(layout, installed) if installed else WayBack()
             yield {
                 "service": place.name,
@@ -60,7 +60,7 @@ def _services(state: Path) -> Iterator[dict[str, Any]]:
                 "gone": back.gone,
                 **_process(unit_name),
                 "pending": unfinished,
-                "going_on": None if unfinished else _going_on(layout),
+                "going_on": None if unfinished else going_on(layout),
                 "replica": next((one.get("replica") for one in manifests if one.get("release") == installed), None),
                 "releases": _releases(layout, manifests),
             }
@@ -111,7 +111,8 @@ def _process(unit_name: str) -> dict[str, Any]:
     return {"running": running, "restarts": status.restarts}
 
 
-def _pending(layout: Layout) -> str | None:
+def unfinished_of(layout: Layout) -> str | None:
+    """Return the activation with barriers that is not over; None for none. Raises HostError."""
     unfinished = pending.read(layout)
     return unfinished.activation if unfinished is not None else _waiting(layout)
 
@@ -122,7 +123,7 @@ def _waiting(layout: Layout) -> str | None:
     return activation if activation and waits_at(layout.activation(activation)) else None
 
 
-def _going_on(layout: Layout) -> dict[str, str] | None:
+def going_on(layout: Layout) -> dict[str, str] | None:
     """Return the activation that changes the service at this moment."""
     activation = _holding(layout)
     if not activation or not lives(layout, activation, begun=True):

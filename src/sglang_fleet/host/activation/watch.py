@@ -56,11 +56,20 @@ class Watch:
             self.fail(why)
         return status
 
-    def ask(self, proof: Proof | None, *, health: bool = True, within: float | None = None) -> None:
-        """Begin to ask; a proof may take what is left of the time, and a second of it at least."""
+    def ask(
+        self, proof: Proof | None, *, health: bool = True, opening: float = 0.0, within: float | None = None
+    ) -> None:
+        """Begin to ask; a proof may take what is left of the time, and a second of it at least.
+
+        Args:
+            proof: what is asked beside /health.
+            health: whether /health is asked.
+            opening: seconds for which a port that nobody listens on yet is tried again.
+            within: the seconds that are left.
+        """
         if proof is not None and within is not None and within < proof.seconds:
             proof = replace(proof, seconds=max(within, 1.0))
-        question = replace(self.spec.question, proof=proof, health=health)
+        question = replace(self.spec.question, proof=proof, health=health, opening=opening)
         self._asked_at = self.around.clock.monotonic()
         self._patience = question.patience
         self.asked = proof

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Mapping, Protocol
@@ -38,6 +39,9 @@ HEALTH_TIMEOUT = 25.0
 
 COMPLETION_TIMEOUT = 60.0
 """Seconds for one completion; the first one of a server may compile kernels."""
+
+KNOCK = 0.1
+"""Seconds between two tries at a port that nobody listens on yet: being refused costs neither side anything."""
 
 STARTING, LOADING, SILENT, WRONG, REFUTED, HEALTHY, ANSWERED = (
     "starting",
@@ -107,6 +111,8 @@ class Question:
         leader: where rank 0 of this replica answers, when it is another host; it has to be healthy too, and it is the
             one that proofs are asked of. The own server is then SGLang's small one for ranks above 0.
         health: whether /health is asked at all, before the proof.
+        opening: seconds for which a port that nobody listens on is tried again, so that a server that starts is asked
+            as soon as it listens.
         proof: what is asked beside /health; None for nothing.
     """
 
@@ -120,13 +126,14 @@ class Question:
     tokenized: bool = False
     leader: tuple[str, int] | None = None
     health: bool = True
+    opening: float = 0.0
     proof: Proof | None = None
 
     @property
     def patience(self) -> float:
         """Seconds after which even the slowest answer is overdue."""
         asked = len(self.hosts) + (self.leader is not None) if self.health else 0
-        return HEALTH_TIMEOUT * asked + (self.proof.seconds if self.proof is not None else 0.0) + 5.0
+        return (self.opening + HEALTH_TIMEOUT) * asked + (self.proof.seconds if self.proof is not None else 0.0) + 5.0
 
     @property
     def clients(self) -> tuple[Client, ...]:
@@ -163,7 +170,7 @@ def _healthy(question: Question, healthy: Callable[[], None]) -> Answer:
     asked = question.healthy
     for index, client in enumerate(asked):
         at = f" at {client.host}" if len(asked) > 1 else ""
-        answer = _health(client, at)
+        answer = _health(client, at, opening=question.opening)
         if not answer.good:
             # With a leader, the own small server says nothing about the replica.
             return replace(answer, served=index > 0 and question.leader is None)
@@ -172,7 +179,17 @@ def _healthy(question: Question, healthy: Callable[[], None]) -> Answer:
     return answer
 
 
-def _health(client: Client, at: str) -> Answer:
+def _health(client: Client, at: str, *, opening: float) -> Answer:
+    """Ask one address; where nobody listens, knock for so many seconds."""
+    until = time.monotonic() + opening
+    while True:
+        answer = _health_once(client, at)
+        if answer.kind != STARTING or time.monotonic() >= until:
+            return answer
+        time.sleep(KNOCK)
+
+
+def _health_once(client: Client, at: str) -> Answer:
     try:
         status = client.get("/health", timeout=HEALTH_TIMEOUT).status
     except NoAnswerError as error:

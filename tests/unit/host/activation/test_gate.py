@@ -108,6 +108,14 @@ def test_an_answer_that_is_there_is_not_waited_for_by_whole_intervals(tmp_path: 
     assert host.clock.now == 1000 + 3 * 0.25
 
 
+def test_a_port_that_nobody_listens_on_yet_is_tried_without_a_pause(tmp_path: Path) -> None:
+    refused = Answer(STARTING, "connection refused, starting")
+    tested, asker, host = gate(tmp_path, refused, refused, DONE, interval=2)
+    tested.ready()
+    assert host.clock.now == 1000  # the asker waits, nobody else does
+    assert [question.opening for question in asker.asked] == [2, 2, 2]
+
+
 def test_a_proof_of_the_opposite_ends_the_start_at_once(tmp_path: Path) -> None:
     opposite = Answer(REFUTED, "pp_size is 4, asked for 8")
     tested, _, host = gate(tmp_path, DONE, opposite, proofs=Wanted("/m", arguments={"pp_size": 8}))

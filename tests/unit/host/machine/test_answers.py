@@ -1,7 +1,7 @@
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -90,12 +90,37 @@ def test_f43_above_rank_0_the_own_small_server_says_nothing_without_rank_0(talki
         assert ask(question(talking, leader=("127.0.0.1", leader.port), proof=proof)).kind == "loading"
 
 
+def test_a_server_that_starts_is_asked_as_soon_as_it_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Talking() as server:
+        port = server.port
+    opened: list[Talking] = []
+
+    def knocked(_seconds: float) -> None:
+        opened.append(Talking(port).__enter__())
+
+    monkeypatch.setattr("time.sleep", knocked)
+    try:
+        assert ask(Question(("127.0.0.1",), port, opening=60.0)).good
+    finally:
+        for late in opened:
+            late.__exit__(None, None, None)
+    assert len(opened) == 1
+
+
+def test_a_port_that_stays_closed_is_tried_for_no_longer_than_it_may_take_to_open() -> None:
+    with Talking() as server:
+        closed = Question(("127.0.0.1",), server.port)
+    assert ask(closed).kind == "starting"
+    assert ask(replace(closed, opening=0.3)).kind == "starting"
+
+
 def test_the_patience_covers_all_that_is_asked() -> None:
     proof = Says(60.0, Answer(ANSWERED, ""))
     health = answers.HEALTH_TIMEOUT
     assert Question(("a", "b"), 1, proof=proof).patience == 2 * health + 65
     assert Question(("a",), 1, leader=("c", 1)).patience == 2 * health + 5
     assert Question(("a",), 1, proof=proof, health=False).patience == 65
+    assert Question(("a", "b"), 1, opening=2.0).patience == 2 * (health + 2) + 5
 
 
 def test_the_asker_never_waits(talking: Talking, monkeypatch: pytest.MonkeyPatch) -> None:

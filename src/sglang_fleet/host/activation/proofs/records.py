@@ -60,6 +60,7 @@ class Record:
     Attributes:
         at: when it was asked.
         model: the model that answered; answers of another one are not comparable.
+        bench: what `sglang-fleet bench` measured, see ../../bench/measured.py.
     """
 
     release: str
@@ -67,6 +68,7 @@ class Record:
     model: str = ""
     golden: Answers | None = None
     throughput: Rate | None = None
+    bench: Mapping[str, Any] | None = None
 
     @classmethod
     def of(cls, release: str, *, at: str, model: str, found: Mapping[str, Any]) -> Record:
@@ -78,6 +80,7 @@ class Record:
             model=model,
             golden=Answers(int(golden["tokens"]), dict(golden["answers"])) if golden else None,
             throughput=Rate(float(rate["per_second"]), int(rate["requests"]), int(rate["tokens"])) if rate else None,
+            bench=dict(found["bench"]) if found.get("bench") else None,
         )
 
 
@@ -97,11 +100,16 @@ def read(layout: Layout, release: str) -> Record | None:
 
 def keep(layout: Layout, record: Record) -> None:
     """Write a record; what it does not say stays as it was recorded before. Raises HostError."""
-    if record.golden is None and record.throughput is None:
+    if record.golden is None and record.throughput is None and record.bench is None:
         return
     known = read(layout, record.release)
     if known is not None and known.model == record.model:
-        record = replace(record, golden=record.golden or known.golden, throughput=record.throughput or known.throughput)
+        record = replace(
+            record,
+            golden=record.golden or known.golden,
+            throughput=record.throughput or known.throughput,
+            bench=record.bench or known.bench,
+        )
     path = path_of(layout, record.release)
     with storage(str(path)):
         ensure_folder(str(path.parent), mode=PRIVATE_FOLDER)
