@@ -9,7 +9,7 @@ from roles.options import Options
 from roles.terminal import heading, show
 from roles.wanted import Wanted
 from sglang_fleet.checks import Advice, Refusal
-from sglang_fleet.observe import Activation, HostState, Unknown
+from sglang_fleet.observe import HostState, Unknown
 from sglang_fleet.plan import held_back, make_plan, serving, tie
 from sglang_fleet.problems import names
 from sglang_fleet.report import plan_lines
@@ -26,14 +26,10 @@ def make_plans(
         releases = wanted.releases[host]
         if releases and host not in refusals:
             fleet.plans[host] = make_plan(host=host, releases=releases, state=state, secrets=wanted.secret_values)
-        if any(_goes_on(service.last_activation) for service in state.services.values()):
+        if any(service.unfinished for service in state.services.values()):
             fleet.unfinished.add(host)
     fleet.plans = tie(fleet.plans, fleet.replicas)
     return hold_back(fleet)
-
-
-def _goes_on(activation: Activation | Unknown | None) -> bool:
-    return activation is not None and not isinstance(activation, Unknown) and activation.outcome is None
 
 
 def hold_back(fleet: Fleet) -> dict[str, tuple[Refusal, ...]]:

@@ -284,6 +284,12 @@ class ServiceState:
         """The files of the installed release that others may read or change. Raises NotKnown."""
         return known(self.altered_files).exposed
 
+    @property
+    def unfinished(self) -> Activation | None:
+        """The last activation when it has not ended: it goes on, or was killed. None also when it is not known."""
+        last = self.last_activation
+        return last if isinstance(last, Activation) and last.outcome is None else None
+
     def installed_bytes(self) -> bytes | None:
         """As `installed_text`. Raises NotKnown."""
         return known(self.installed_text)

@@ -75,8 +75,8 @@ def _service_change(release: Release, state: ServiceState, secrets: Sequence[str
 
 def _going_on(state: ServiceState) -> str:
     """Say that an earlier activation has not ended: it goes on, and will have this one refused, or it was killed."""
-    last = state.last_activation
-    if last is None or isinstance(last, Unknown) or last.outcome is not None:
+    last = state.unfinished
+    if last is None:
         return ""
     by = f" by {last.by}" if last.by else ""
     return f"; activation {last.id}{by} has not ended there yet"

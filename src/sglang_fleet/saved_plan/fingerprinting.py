@@ -150,8 +150,7 @@ def _last_proof(state: ServiceState) -> str:
 
 
 def _unfinished(state: ServiceState) -> str:
-    last = state.last_activation
-    return last.id if last is not None and not isinstance(last, Unknown) and last.outcome is None else NONE
+    return state.unfinished.id if state.unfinished else NONE
 
 
 def _names(names: tuple[str, ...] | Unknown) -> list[str] | str:
