@@ -27,6 +27,7 @@ _SECTIONS = {
         "apply": "apply",
         "rollback": "rollback",
         "history": "history",
+        "bench": "bench",
         "unlock": "unlock",
     },
 }

@@ -119,7 +119,7 @@ def failure(what: str, finished: Finished, *, urls: Sequence[str] = (), fix: str
     return HostError("\n".join([f"{what} {how}", *(f"    {line}" for line in lines)]), fix=fix)
 
 
-def run(
+def run(  # noqa: PLR0913 - each is something that a child may need
     arguments: Sequence[str],
     *,
     until: float,

@@ -90,6 +90,16 @@ def test_nothing_is_inherited_but_proxies_and_certificates(monkeypatch: pytest.M
     assert "/usr/sbin" in environment["PATH"].split(":")
 
 
+def test_a_descriptor_is_kept_open_only_where_it_is_asked_for() -> None:
+    memory = os.memfd_create("test")
+    try:
+        assert run(f"echo one >> /proc/self/fd/{memory}", descriptors=[memory]).status == 0
+        assert run(f"echo two >> /proc/self/fd/{memory}").status != 0
+        assert os.pread(memory, 100, 0) == b"one\n"
+    finally:
+        os.close(memory)
+
+
 def test_a_program_that_is_not_there() -> None:
     with pytest.raises(HostError, match="cannot start /no/such/program"):
         children.run(["/no/such/program"], until=time.monotonic() + 5, environment={})

@@ -1,0 +1,1 @@
+"""`sglang-fleet bench` on a host: SGLang's own `bench_serving` against the release that runs here."""
