@@ -46,9 +46,8 @@ def adapters_beside_speculation(view: ServiceView) -> Iterator[Found]:
 
     Fix: Remove speculative_algorithm, or LoRA, or use a newer release.
     """
-    is_lora = view.value("enable_lora") is True or (
-        view.written("lora_paths") and view.value("enable_lora") is not False
-    )
+    # No word of the command line says `enable_lora: false`, so that lora_paths turn LoRA on beside it too.
+    is_lora = view.value("enable_lora") is True or view.written("lora_paths")
     taken = {"NGRAM"} | ({"EAGLE", "EAGLE3", "NEXTN", "DFLASH", "DSPARK"} if view.since("0.5.19") else set())
     name = algorithm(view)
     if is_lora and name and name in EAGLE_FAMILY | {"DFLASH"} and name not in taken and view.since("0.5.7"):

@@ -202,6 +202,8 @@ def runner_refused_beside_quantization(view: ServiceView) -> Iterator[Found]:
     Fix: Remove moe_runner_backend: auto chooses by the GPU and the model.
     """
     runner, method = view.value("moe_runner_backend"), view.value("quantization")
+    if method == "mxfp8" and not view.since("0.5.10"):
+        return  # 0.5.9 replaces the runner by cutlass, whatever is written
     allowed, expert, tensor = _quantizations(view, runner), expert_parallel(view), view.number("tp_size") or 1
     if allowed is not None and isinstance(method, str) and method not in (*allowed, "unquant"):
         yield view.found("moe_runner_backend", f"{runner} is refused with quantization {method}", "remove it")

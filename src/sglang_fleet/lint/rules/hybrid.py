@@ -44,6 +44,14 @@ def _keeps_prefixes(view: ServiceView) -> bool:
     return model_class(view) in _MODELS and view.value("disable_radix_cache") is not True and not _is_decode(view)
 
 
+def _has_extra_buffer(view: ServiceView) -> bool:
+    """Whether states are kept in extra_buffer: because it is written, or because auto chooses it."""
+    strategy = view.value(_name(view))
+    if strategy == "auto" and view.since("0.5.14"):
+        return (view.number("page_size") or 1) > 1 or view.value("disable_overlap_schedule") is not True
+    return strategy in _EXTRA
+
+
 def _is_decode(view: ServiceView) -> bool:
     """The decode half of a pair runs without a prefix cache, unless asked for one."""
     return view.value("disaggregation_mode") == "decode"
@@ -143,16 +151,17 @@ def states_without_prefixes(view: ServiceView) -> Iterator[Found]:
 def states_out_of_step(view: ServiceView) -> Iterator[Found]:
     """mamba_track_interval does not fit the page size, or the drafts.
 
-    Why: With extra_buffer a state is kept every mamba_track_interval tokens, 256 unless written. SGLang refuses an
-    interval that is no multiple of the page size, or smaller than the draft tokens of speculative decoding.
+    Why: With extra_buffer, which auto chooses from 0.5.14 on, a state is kept every mamba_track_interval tokens, 256
+    unless written. SGLang refuses an interval that is no multiple of the page size, or smaller than the draft tokens of
+    speculative decoding.
 
     Evidence: sglang 0.5.7 to 0.5.18 server_args.py, 0.5.19 to 0.5.23 arg_groups/mamba_hook.py,
-    validate_mamba_extra_buffer.
+    validate_mamba_extra_buffer; 0.5.14 to 0.5.23: mamba_radix_cache_strategy == "auto".
 
     Fix: Make mamba_track_interval a multiple of the page size, and not less than speculative_num_draft_tokens.
     """
     interval, forced = view.number("mamba_track_interval"), pages(view)
-    if not _keeps_prefixes(view) or view.value(_name(view)) not in _EXTRA or interval is None:
+    if not _keeps_prefixes(view) or not _has_extra_buffer(view) or interval is None:
         return
     page = forced[1] if forced is not None else view.number("page_size")
     drafts = view.number("speculative_num_draft_tokens")

@@ -46,12 +46,15 @@ def depth_unset(view: ServiceView) -> Iterator[Found]:
     are all in use when there are that many batches, but each stage passes its results on only after it has launched
     its next batch, and the last stage has no place to put them aside. A depth lets GPU work and the CPU's work on
     results overlap. It may help many requests at once; it cannot make a single one faster, because that one is in one
-    place at a time. Depths above 1 were reported to give wrong answers, so that 1 is the one to try first.
+    place at a time. The places that it adds hold something only where pp_max_micro_batch_size leaves requests over for
+    them: with 8 requests, two stages and SGLang's own size of 4, depth 2 leaves one place in four empty. Depths above 1
+    were reported to give wrong answers, so that 1 is the one to try first.
 
     Evidence: sglang 0.5.23 srt/managers/scheduler_pp_mixin.py: pp_loop_size = pp_size + pp_async_batch_depth, and the
     comments of event_loop_pp. sglang#15527: wrong answers above 1. Measured with 0.5.23, a tiny model and two stages on
     a CPU, where only the relation of the numbers means something: one request is as fast at any depth; eight requests
-    are about 1.3 to 1.5 times as fast at depth 2 as at depth 0, but with batches of 4 only 0.8 times at depth 1.
+    are about 1.3 to 1.5 times as fast at depth 2 as at depth 0, but with batches of 4 only 0.8 times at depth 1. How
+    requests were spread over the places: benchmarks/pipeline.py.
 
     Fix: Write 1 (--unsafe-fixes does), compare throughput at your own concurrency, and check the answers. Go back when
     it is not faster. Or write 0 to keep it as it is, and to end this note.
@@ -91,24 +94,26 @@ def depth_above_one(view: ServiceView) -> Iterator[Found]:
 def micro_batch_unset(view: ServiceView) -> Iterator[Found]:
     """pp_max_micro_batch_size is not set: SGLang chooses how many requests share a batch.
 
-    Why: Each place of the pipeline takes waiting requests until it holds pp_max_micro_batch_size of them. Left out,
+    Why: Each place of the pipeline, of which there are pp_size + pp_async_batch_depth, takes all waiting requests until
+    it holds pp_max_micro_batch_size of them, and the next one takes what is left over. Left out,
     that is max_running_requests / pp_size: right for a full server, large for any other. Eight requests may then share
     one place; they pass the stages together while the other stages wait. That costs most where a step's time grows
     with its batch (a mixture of experts, long contexts), and little where reading the weights dominates.
 
     Evidence: sglang 0.5.9 to 0.5.23 srt/managers/scheduler.py: pp_max_micro_batch_size = max(max_running_requests //
-    pp_size, 1), and get_num_allocatable_reqs.
+    pp_size, 1), and get_num_allocatable_reqs. Seen with 0.5.23 (benchmarks/pipeline.py): eight requests, two stages and
+    depth 2 are batches of 4, 3 and 1 with the default of 4, and four batches of 2 with 2.
 
-    Fix: Set it to the number of requests that you expect at once, divided by pp_size, rounded up. No more requests than
-    that size times the number of places can run at once; all others wait.
+    Fix: Set it to the number of requests that you expect at once, divided by the number of places, rounded up. No more
+    requests than that size times the number of places can run at once; all others wait.
     """
-    limit = micro_batch_limit(view)
+    limit, places = micro_batch_limit(view), _places(view)
     if stages(view) > 1 and not view.written(SIZE) and (limit is None or limit > 1):
         much = f"{limit}" if limit is not None else f"SGLang's own max_running_requests / {stages(view)}"
         yield view.found(
             SIZE,
             f"is not set: up to {much} requests may share one batch while other stages of the {stages(view)} wait",
-            "set it to the requests expected at once divided by pp_size, rounded up",
+            f"set it to the requests expected at once divided by {places}, the places for batches, rounded up",
         )
 
 
@@ -117,17 +122,19 @@ def micro_batches_cap_requests(view: ServiceView) -> Iterator[Found]:
     """pp_max_micro_batch_size lets fewer requests run than max_running_requests.
 
     Why: At most pp_max_micro_batch_size requests are in each of pp_size + pp_async_batch_depth places. Requests beyond
-    that wait, even if max_running_requests would let them run, and nothing says so.
+    that wait, even if max_running_requests would let them run. Only the queue shows it (`#queue-req` in the log, the
+    metric sglang:num_queue_reqs): `#running-req` counts one place.
 
     Evidence: sglang 0.5.23 srt/managers/scheduler_pp_mixin.py, init_pp_loop_state; scheduler.py,
-    get_num_allocatable_reqs.
+    get_num_allocatable_reqs. Seen with 0.5.23 (benchmarks/pipeline.py): of eight requests, with two stages and a
+    size of 1, two run at depth 0 and four at depth 2.
 
     Fix: Raise pp_max_micro_batch_size, or lower max_running_requests to the number that counts.
     """
     size, running = view.number(SIZE), view.number("max_running_requests")
     if stages(view) == 1 or size is None or running is None:
         return
-    most = size * (stages(view) + (view.number(DEPTH) or 0)) * attention_replicas(view)
+    most = size * _places(view) * attention_replicas(view)
     if most < running:
         yield view.found(
             SIZE,
@@ -140,19 +147,22 @@ def micro_batches_cap_requests(view: ServiceView) -> Iterator[Found]:
 def micro_batch_takes_all(view: ServiceView) -> Iterator[Found]:
     """pp_max_micro_batch_size lets one batch hold every request.
 
-    Why: With pp_max_micro_batch_size at or above max_running_requests all requests may share one place of the
-    pipeline. They pass the stages together, and all other stages wait.
+    Why: With pp_max_micro_batch_size at or above max_running_requests all requests that wait at a moment share one
+    place of the pipeline. They pass the stages together, and all other stages wait.
 
-    Evidence: sglang 0.5.23 srt/managers/scheduler.py, get_num_allocatable_reqs.
+    Evidence: sglang 0.5.23 srt/managers/scheduler.py, get_num_allocatable_reqs. Seen with 0.5.23
+    (benchmarks/pipeline.py): eight requests that came at once, two stages and a size of 8 are batches of 1 and 7.
 
-    Fix: Set pp_max_micro_batch_size to the requests that you expect at once, divided by pp_size, rounded up.
+    Fix: Set pp_max_micro_batch_size to the requests that you expect at once, divided by pp_size +
+    pp_async_batch_depth, rounded up.
     """
     size, running = view.number(SIZE), view.number("max_running_requests")
     if stages(view) > 1 and size is not None and running is not None and size >= running > 1:
         yield view.found(
             SIZE,
-            f"is not below max_running_requests ({running}): one stage works while the other {stages(view) - 1} wait",
-            "set it to the requests expected at once divided by pp_size, rounded up",
+            f"is not below max_running_requests ({running}): nearly all requests may share a batch, and one stage works"
+            f" while the other {stages(view) - 1} wait",
+            f"set it to the requests expected at once divided by {_places(view)}, rounded up",
         )
 
 
@@ -214,3 +224,8 @@ def dynamic_chunks_without_pipeline(view: ServiceView) -> Iterator[Found]:
             edits=(view.remove("enable_dynamic_chunking"),),
             safe=True,
         )
+
+
+def _places(view: ServiceView) -> int:
+    """Return how many batches the pipeline has places for."""
+    return stages(view) + (view.number(DEPTH) or 0)

@@ -23,7 +23,8 @@ def refused_beside_pipeline(view: ServiceView) -> Iterator[Found]:
     """SGLang refuses this setting beside a pipeline.
 
     Why: Some features have no code for a model that is split into stages. SGLang stops at its start: mixed chunks up
-    to 0.5.11, PD multiplexing, moe_dp_size above 1, elastic expert parallel, min_free_slots_delay, dwdp_size.
+    to 0.5.11, PD multiplexing, moe_dp_size above 1, elastic expert parallel from 0.5.11 on, min_free_slots_delay,
+    dwdp_size.
 
     Evidence: sglang 0.5.9 server_args.py, check_server_args; 0.5.23 arg_groups/validation_hook.py,
     check_pipeline_parallel_compat and check_server_args; parallel_hook.py, handle_context_parallelism,
@@ -37,7 +38,7 @@ def refused_beside_pipeline(view: ServiceView) -> Iterator[Found]:
         "enable_mixed_chunk": view.value("enable_mixed_chunk") is True and not view.since("0.5.11"),
         "enable_pdmux": view.value("enable_pdmux") is True,
         "moe_dp_size": (view.number("moe_dp_size") or 1) > 1,
-        "elastic_ep_backend": view.value("elastic_ep_backend") not in (None, "none"),
+        "elastic_ep_backend": view.value("elastic_ep_backend") not in (None, "none") and view.since("0.5.11"),
         "min_free_slots_delay": view.value("min_free_slots_delay") is not None,
         "dwdp_size": (view.number("dwdp_size") or 1) > 1,
     }

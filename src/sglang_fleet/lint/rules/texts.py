@@ -105,8 +105,10 @@ def text_is_no_json(view: ServiceView) -> Iterator[Found]:
         if argument is not None and argument.name != name and argument.name in _JSON:
             continue  # an older name of another one here
         # Of kind json: argparse reads it, and the settings are refused already.
-        if not isinstance(text, str) or not text or argument is None or argument.kind == "json" or not is_read(view):
+        if not isinstance(text, str) or argument is None or argument.kind == "json" or not is_read(view):
             continue
+        if not text and name != "json_model_override_args":
+            continue  # as if it were not there
         if _names_a_file(view, name, text):
             continue
         try:

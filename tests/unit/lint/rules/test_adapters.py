@@ -14,6 +14,12 @@ SIZES = {"max_lora_rank": 16, "lora_target_modules": ["all"]}
     [
         finds("SGL427", "speculative_algorithm", args={**EAGLE, "enable_lora": True}, version="0.5.9"),
         finds("SGL427", "speculative_algorithm", args={**EAGLE, "lora_paths": ["a=/l/a"]}, version="0.5.18"),
+        finds(
+            "SGL427",
+            "speculative_algorithm",
+            args={**EAGLE, "lora_paths": ["a=/l/a"], "enable_lora": False},
+            version="0.5.9",
+        ),
         finds("SGL427", "speculative_algorithm", args={"speculative_algorithm": "STANDALONE", "enable_lora": True}),
         finds("SGL429", "enable_lora", args={"enable_lora": True}),
         finds("SGL429", "enable_lora", args={"enable_lora": True, "max_lora_rank": 16}, version="0.5.5"),
@@ -28,7 +34,6 @@ def test_is_found(rule: str, key: str, words: str, settings: dict[str, Any]) -> 
     [
         passes("SGL427", args={**EAGLE, "enable_lora": True}),
         passes("SGL427", args={"speculative_algorithm": "NGRAM", "enable_lora": True}, version="0.5.9"),
-        passes("SGL427", args={**EAGLE, "lora_paths": ["a=/l/a"], "enable_lora": False}, version="0.5.9"),
         passes("SGL427", args=EAGLE, version="0.5.9"),
         passes("SGL427", args={"enable_lora": True}, version="0.5.9"),
         passes("SGL427", args={**EAGLE, "enable_lora": True}, version="0.5.5"),

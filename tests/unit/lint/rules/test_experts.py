@@ -92,12 +92,6 @@ GROUPS = {"attn_dp_size": 8}
         finds(
             "SGL145",
             "moe_runner_backend",
-            args={"moe_runner_backend": "flashinfer_trtllm", "quantization": "mxfp8"},
-            version="0.5.9",
-        ),
-        finds(
-            "SGL145",
-            "moe_runner_backend",
             args={"moe_runner_backend": "flashinfer_trtllm_routed", "quantization": "compressed-tensors"},
         ),
         finds("SGL145", "ep_size", args={"tp_size": 8, "ep_size": 4, "moe_runner_backend": "flashinfer_cutlass"}),
@@ -159,6 +153,8 @@ def test_is_found(rule: str, key: str, words: str, settings: dict[str, Any]) -> 
         passes("SGL145", args={"moe_runner_backend": "flashinfer_cutlass"}),
         passes("SGL145", args={"moe_runner_backend": "flashinfer_trtllm", "quantization": "unquant"}),
         passes("SGL145", args={"moe_runner_backend": "flashinfer_trtllm", "quantization": "mxfp8"}, version="0.5.10"),
+        # It is replaced by cutlass there.
+        passes("SGL145", args={"moe_runner_backend": "flashinfer_trtllm", "quantization": "mxfp8"}, version="0.5.9"),
         passes("SGL145", args={"tp_size": 8, "ep_size": 8, "moe_runner_backend": "flashinfer_cutlass"}),
         passes("SGL145", args={"tp_size": 8, "ep_size": 4, "moe_runner_backend": "triton", "quantization": "fp8"}),
         passes(

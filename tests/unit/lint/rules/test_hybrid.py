@@ -44,6 +44,8 @@ HOPPER, B200, PRO_6000 = (host(compute_cap=cap) for cap in ("9.0", "10.0", "12.0
         ),
         finds("SGL433", OLD, args={**EXTRA_OLD, "disable_radix_cache": True}, model=QWEN, version="0.5.11"),
         finds("SGL434", "page_size", args={**EXTRA, "page_size": 96}, model=QWEN, words="every 256 tokens"),
+        finds("SGL434", "page_size", args={"page_size": 96}, model=QWEN),
+        finds("SGL434", EVERY, args={EVERY: 2, **CHAIN}, model=QWEN),
         finds("SGL434", EVERY, args={**EXTRA_OLD, EVERY: 32, "page_size": 64}, model=QWEN, version="0.5.9"),
         finds(
             "SGL434",
@@ -121,7 +123,8 @@ def test_is_found(rule: str, key: str, words: str, settings: dict[str, Any]) -> 
         passes("SGL433", args={**EXTRA_OLD, "disable_radix_cache": True}, model=LLAMA, version="0.5.11"),
         passes("SGL434", args={**EXTRA, "page_size": 64}, model=QWEN),
         passes("SGL434", args={**EXTRA, EVERY: 128, "page_size": 64, **CHAIN}, model=QWEN),
-        passes("SGL434", args={"page_size": 96}, model=QWEN),
+        passes("SGL434", args={"page_size": 96}, model=QWEN, version="0.5.12"),  # auto is no_buffer there
+        passes("SGL434", args={**CHAIN, EVERY: 2, "disable_overlap_schedule": True}, model=QWEN),
         passes("SGL434", args={**EXTRA, "page_size": 96, "disable_radix_cache": True}, model=QWEN),
         passes("SGL434", args={**EXTRA, "page_size": 96}, model=LLAMA),
         passes("SGL435", args={"attention_backend": "triton"}, model=QWEN, state=PRO_6000, version="0.5.9"),

@@ -92,6 +92,13 @@ def test_what_the_old_unit_of_the_story_gets() -> None:
     assert "disable_cuda_graph" not in args
 
 
+@pytest.mark.parametrize(("depth", "places"), [({}, 4), ({DEPTH: 2}, 6)])
+def test_the_size_that_is_advised_fills_the_places_of_the_depth_too(depth: dict[str, Any], places: int) -> None:
+    for rule, more in {"SGL123": {}, "SGL125": {SIZE: 8, "max_running_requests": 8}}.items():
+        (found,) = ask(rule, view({"pp_size": 4, **depth, **more}))
+        assert f"divided by {places}," in found.fix
+
+
 @given(stages=st.integers(2, 16), depth=st.integers(0, 8), size=st.integers(1, 64), running=st.integers(1, 512))
 def test_a_size_cannot_be_both_too_small_and_too_large(stages: int, depth: int, size: int, running: int) -> None:
     one = view({"pp_size": stages, DEPTH: depth, SIZE: size, "max_running_requests": running})

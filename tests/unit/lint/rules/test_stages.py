@@ -45,6 +45,7 @@ def test_is_found(rule: str, key: str, words: str, settings: dict[str, Any]) -> 
 @pytest.mark.parametrize(
     ("rule", "settings"),
     [
+        passes("SGL130", args={"pp_size": 2, "elastic_ep_backend": "mooncake"}, version="0.5.10"),
         passes("SGL130", args={"pp_size": 2, "enable_mixed_chunk": True}, version="0.5.11"),
         passes("SGL130", args={"enable_pdmux": True, "moe_dp_size": 2, "tp_size": 2}),
         passes("SGL130", args={"pp_size": 2, "moe_dp_size": 1}),

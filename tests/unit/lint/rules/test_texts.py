@@ -26,6 +26,7 @@ OFFLOAD = {"disaggregation_decode_enable_offload_kvcache": True}
         finds("SGL409", "extra_args", extra_args=["--chat-template=~/x"], words="--chat-template: ~ is"),
         finds("SGL410", "json_model_override_args", args={"json_model_override_args": BROKEN}, words="character 2 on"),
         finds("SGL410", "json_model_override_args", args={"json_model_override_args": "{'a': 1}"}),
+        finds("SGL410", "json_model_override_args", args={"json_model_override_args": ""}),
         finds("SGL410", "model_loader_extra_config", args={"model_loader_extra_config": "a=b"}, version="0.5.5"),
         finds("SGL410", "kv_events_config", args={"kv_events_config": BROKEN}),
         finds("SGL410", "preferred_sampling_params", args={"preferred_sampling_params": BROKEN}, version="0.5.6"),
@@ -57,7 +58,7 @@ def test_found(rule: str, key: str, words: str, settings: dict[str, Any]) -> Non
         passes("SGL410"),
         passes("SGL410", args={"json_model_override_args": '{"a": 1}'}),
         passes("SGL410", args={"json_model_override_args": {"a": 1}}),
-        passes("SGL410", args={"json_model_override_args": ""}),
+        passes("SGL410", args={"model_loader_extra_config": ""}),
         passes("SGL410", args={HICACHE: BROKEN}),  # never read
         passes("SGL410", args={HICACHE: "@/etc/x.json", **HIERARCHICAL}),
         passes("SGL410", args={"hisparse_config": BROKEN}),
