@@ -5,16 +5,18 @@ BIN := .venv/bin
 SETUP := .venv/.installed
 REAL := .lab/cache/real-0.5.23
 REAL_SETUP := $(REAL)/.installed
-REAL_LOCKS := locks/real-torch-cpu.txt locks/real-sglang-0.5.23-cpu.txt locks/real-sglang-0.5.9-cpu.txt
+REAL_LOCKS := $(wildcard locks/real-*.txt locks/lab-real-*.txt)
 SOURCES := src roles lab tests tools benchmarks inventory deploy.py rollback.py
 
-.PHONY: help setup setup-real demo test test-real lint format clean lock
+.PHONY: help setup setup-real demo demo-real test test-real lint format clean lock
 
 help:
 	@echo "make setup       the virtual environment, from the locked, hashed packages"
 	@echo "make demo        the whole story on four real systemd hosts on this machine (root)"
+	@echo "make demo-real   SGLang itself on one such host, on the CPU"
 	@echo "make test        unit and lab tests (the lab needs root and Linux)"
-	@echo "make test-real   against SGLang itself, on the CPU (x86-64, Python 3.11, 1.7 GB)"
+	@echo "make test-real   against SGLang itself, on the CPU, here and on two hosts (x86-64, Python 3.11, 10 GB)"
+	@echo "make test-real HOST=inventory.py   on hosts of your own (docs/real.md)"
 	@echo "make lint        ruff and mypy"
 	@echo "make clean       end the labs and remove everything that was built"
 
@@ -37,21 +39,30 @@ $(REAL_SETUP): $(REAL_LOCKS) | setup
 	@$(BIN)/python -c 'import platform, sys; ok = platform.machine() == "x86_64" and sys.version_info[:2] == (3, 11); sys.exit(None if ok else "the real SGLang is locked for Python 3.11 on x86-64")'
 	@rm -rf $(REAL) && $(BIN)/python -m venv $(REAL)
 	@echo "installing SGLang itself for the CPU"
-	@$(REAL)/bin/python -m pip install -qq --disable-pip-version-check --no-deps --require-hashes \
-		--requirement locks/real-torch-cpu.txt --requirement locks/real-sglang-0.5.23-cpu.txt
-	@$(REAL)/bin/python -m pip install -qq --disable-pip-version-check --no-deps --require-hashes \
-		--target $(REAL)/sglang-0.5.9 --requirement locks/real-sglang-0.5.9-cpu.txt
+	@wheels=$$($(BIN)/python -m lab.real) && \
+	install="$(REAL)/bin/python -m pip install -qq --disable-pip-version-check --no-deps --no-index --find-links $$wheels" && \
+	$$install --require-hashes --requirement locks/lab-real-sglang-0.5.23.txt && \
+	$$install --require-hashes --requirement locks/real-sglang-0.5.9-cpu.txt --target $(REAL)/sglang-0.5.9
 	@touch $@
 
 demo: setup
 	@$(BIN)/python -m lab.demo
 
+demo-real: setup
+	@$(BIN)/python -m lab.demo_real
+
 # Three processes, each with a lab of its own: the tests mostly wait for servers to start and to soak.
 test: setup
 	@$(BIN)/python -m pytest --numprocesses 3 --dist loadfile
 
+# HOST=path/to/inventory.py: on hosts of one's own, see docs/real.md. A shell's own variable HOST is not meant.
+ifeq ($(origin HOST),command line)
+test-real: setup
+	@SGLANG_FLEET_REAL_INVENTORY='$(abspath $(HOST))' $(BIN)/python -m pytest tests/real/hosts
+else
 test-real: setup $(REAL_SETUP)
 	@$(BIN)/python -m pytest tests/real
+endif
 
 lint: setup
 	@$(BIN)/ruff check $(SOURCES)

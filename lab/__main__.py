@@ -29,6 +29,7 @@ def _parser() -> argparse.ArgumentParser:
     up = commands.add_parser("up", parents=[common], help="start the lab, or what is missing of it")
     up.add_argument("--hosts", type=int, default=4, metavar="N", help="at least N hosts (default: %(default)s)")
     up.add_argument("--story", action="store_true", help="with the hand-written server of the story on each host")
+    up.add_argument("--real", action="store_true", help="with the packages of SGLang itself, for the CPU, in its index")
     down = commands.add_parser("down", parents=[common], help="end and remove everything but the cache")
     down.add_argument("--all", action="store_true", help="every lab of this checkout")
     commands.add_parser("status", parents=[common], help="what runs")
@@ -77,7 +78,7 @@ def main() -> int:
         lab = Lab(options.name)
         match options.command:
             case "up":
-                lab.up(hosts=options.hosts, with_story=options.story)
+                lab.up(hosts=options.hosts, with_story=options.story, with_real=options.real)
                 return _status(lab)
             case "down":
                 for one in labs() if options.all else [lab]:

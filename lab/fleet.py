@@ -14,6 +14,7 @@ from . import layer, network, ownership, processes, repository, rootfs, story, w
 from .errors import LabError
 from .host import Host
 from .paths import REPOSITORY, cache_folder, check_name, lab_folder, locked, state_folder
+from .real import index as real_index
 from .tools import allow_watches, finish, install_missing, require_root
 
 SERVER = "server"
@@ -68,18 +69,19 @@ class Lab:
 
     # --- up and down
 
-    def up(self, *, hosts: int = 4, with_story: bool = False) -> None:
+    def up(self, *, hosts: int = 4, with_story: bool = False, with_real: bool = False) -> None:
         """Bring the lab up: what runs already stays, what is missing or off is started.
 
         Args:
             hosts: at least how many; a lab that has more keeps them.
             with_story: put the hand-written server on each host that never had it.
+            with_real: offer SGLang itself, too, below /real/ of `url`; fetched once, 300 MB.
         """
         if not 1 <= hosts <= network.MOST_HOSTS:
             raise LabError(f"a lab has 1 to {network.MOST_HOSTS} hosts, not {hosts}")
         require_root()
         with locked(self._lock):
-            lower = prepare_cache()
+            lower = prepare_cache(with_real=with_real)
             allow_watches()
             ownership.claim(self.name)
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -89,7 +91,7 @@ class Lab:
             everyone = [Host(lab=self.name, number=number) for number in sorted(wanted)]
             off = [host for host in everyone if not host.running]
             for host in off:
-                host.create(lower=lower)
+                host.create(lower=lower, with_image=with_real)
                 if with_story and not story.is_on(host.root):
                     story.write(host.root)
             self._write_known_hosts()
@@ -223,11 +225,13 @@ def host_data(lab: Lab, host: Host, *, user: str = "root") -> dict[str, object]:
     return data if user == "root" else data | {"_sudo": True}
 
 
-def prepare_cache() -> list[Path]:
+def prepare_cache(*, with_real: bool = False) -> list[Path]:
     """Build what is missing of the shared cache; returns the folders below each host's own, topmost first."""
     with locked(cache_folder() / "lock"):
         install_missing()
         wheels.ensure()
+        if with_real:
+            real_index.ensure()
         repository.ensure()
         base = rootfs.ensure()
         return [layer.ensure(base), base]

@@ -16,6 +16,7 @@ from .paths import RUNTIME, lab_folder
 from .tools import call, finish
 
 BOOT_SECONDS = 90.0
+IMAGE_GIGABYTES = 32  # at most: it takes what is written
 NETWORK = """\
 [Match]
 Name=host0
@@ -95,9 +96,13 @@ class Host:
 
     # --- switching it on and off
 
-    def create(self, *, lower: list[Path]) -> None:
-        """Give the host a disk over `lower` (topmost first): empty but for its name and address."""
-        overlay.mount(self.folder, lower=lower, files=self._identity())
+    def create(self, *, lower: list[Path], with_image: bool = False) -> None:
+        """Give the host a disk over `lower` (topmost first): empty but for its name and address.
+
+        `with_image` is for one on which a great many files will be written.
+        """
+        gigabytes = IMAGE_GIGABYTES if with_image else 0
+        overlay.mount(self.folder, lower=lower, files=self._identity(), gigabytes=gigabytes)
 
     def _identity(self) -> dict[str, str]:
         network_file = NETWORK.format(address=self.address, prefix=network.PREFIX)
@@ -201,9 +206,9 @@ class Host:
 
     def reset_start(self) -> socket.socket:
         """Throw the disk away and switch a new host on in its place; for `wait_up`, as `start`."""
-        lower = overlay.lower_of(self.folder)
+        lower, with_image = overlay.lower_of(self.folder), overlay.is_image(self.folder)
         self.remove()
-        self.create(lower=lower)
+        self.create(lower=lower, with_image=with_image)
         return self.start()
 
     # --- its cable

@@ -1,4 +1,4 @@
-"""What every host has over the bare root file system: keys, settings, the stand-in nvidia-smi, a model.
+"""What every host has over the bare root file system: keys, settings, the stand-in nvidia-smi, models.
 
 Kept in the cache under the hash of what is in it, and used as an overlay's middle layer: changing one of
 these files costs nothing, while the root file system below stays.
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from . import cache, models, tree
 from .paths import cache_folder
+from .real import model as real_model
 from .tools import call
 
 OPERATOR = 1000
@@ -59,25 +60,30 @@ def keys() -> Path:
 
 def _contents() -> dict[str, tuple[bytes, int, int]]:
     """Path on the host → content, mode, owner."""
-    folder = keys()
-    login = (folder / "id_ed25519.pub").read_bytes()
+    pair = keys()
+    login = (pair / "id_ed25519.pub").read_bytes()
     program = (Path(__file__).parent / "standins" / "nvidia_smi").read_bytes()
     plain = {
         "/etc/systemd/journald.conf.d/lab.conf": JOURNAL.encode(),
         "/etc/ssh/sshd_config.d/lab.conf": SSHD.encode(),
-        "/etc/ssh/ssh_host_ed25519_key.pub": (folder / "host_ed25519.pub").read_bytes(),
+        "/etc/ssh/ssh_host_ed25519_key.pub": (pair / "host_ed25519.pub").read_bytes(),
         "/etc/resolv.conf": b"# a lab host asks nobody\n",
         "/etc/lab-nvidia-smi/gpus.csv": gpus().encode(),
         "/etc/lab-nvidia-smi/compute.csv": b"pid,used_memory,gpu_uuid,process_name\n",
         "/etc/lab-nvidia-smi/driver": b"580.95.05\n",
     }
     contents = {path: (content, 0o644, 0) for path, content in plain.items()}
-    contents["/etc/ssh/ssh_host_ed25519_key"] = ((folder / "host_ed25519").read_bytes(), 0o600, 0)
+    contents["/etc/ssh/ssh_host_ed25519_key"] = ((pair / "host_ed25519").read_bytes(), 0o600, 0)
     contents["/root/.ssh/authorized_keys"] = (login, 0o600, 0)
     contents["/home/operator/.ssh/authorized_keys"] = (login, 0o600, OPERATOR)
     contents["/usr/bin/nvidia-smi"] = (program, 0o755, 0)
-    for model in ("/root/models/Kimi-K2.6", "/srv/models/tiny"):
-        contents |= {f"{model}/{name}": (content, 0o644, 0) for name, content in models.files().items()}
+    folders = {
+        "/root/models/Kimi-K2.6": models.files(),
+        "/srv/models/tiny": models.files(),
+        "/srv/models/real-tiny": real_model.files(),
+    }
+    for folder, files in folders.items():
+        contents |= {f"{folder}/{name}": (content, 0o644, 0) for name, content in files.items()}
     return contents
 
 

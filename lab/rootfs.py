@@ -13,7 +13,8 @@ from .tools import call
 
 PACKAGES = (
     "systemd,systemd-sysv,dbus,openssh-server,sudo,python3,ca-certificates,curl,iproute2,procps,"
-    "g++"  # nvcc hands the host's half of every source to it
+    "g++,"  # nvcc hands the host's half of every source to it
+    "libpython3-dev"  # and triton compiles against Python's headers
 )
 
 # What each host would otherwise do on its own, with 24 of them on two cores, and none of it of use here.

@@ -4,6 +4,8 @@
 
 /simple/                  the index, made from the wheels' names on each request
 /wheels/NAME              a wheel
+/real/simple/             an index like it, with SGLang itself in place of the stand-in
+/real/wheels/NAME         a wheel of that one
 /cuda/DISTRO/ARCH/NAME    the apt repository, the same one for every distribution
 """
 
@@ -13,12 +15,21 @@ import html
 import re
 import shutil
 import sys
+from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import unquote
 
 from . import repository, wheels
+from .real import index as real_index
 
+# The second one's name follows from what it is made of; who changes that brings the lab up again.
+INDEXES: dict[str, Callable[[], Path]] = {
+    "": wheels.index_folder,
+    "/real": functools.cache(real_index.folder),
+}
+INDEX = re.compile(r"(/real|)/(simple|wheels)(?:/([^/]*)/?)?")
 CUDA = re.compile(r"/cuda/[a-z0-9]+/x86_64/(?:\./)?([^/]+)")
 
 
@@ -28,26 +39,25 @@ def _digest(path: Path, _changed_at: int) -> str:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
-def _project(wheel: Path) -> str:
-    return re.sub(r"[-_.]+", "-", wheel.name.partition("-")[0]).lower()
-
-
 def _page(links: list[tuple[str, str]]) -> bytes:
     anchors = "".join(f'<a href="{html.escape(target)}">{html.escape(text)}</a><br>\n' for target, text in links)
     return f"<!DOCTYPE html>\n<html><body>\n{anchors}</body></html>\n".encode()
 
 
-def index_page(project: str) -> bytes | None:
-    """The page of one project, or of all when `project` is empty; None when there is no such project."""
-    found = sorted(wheels.index_folder().glob("*.whl"))
+def index_page(project: str, *, of: str = "") -> bytes | None:
+    """The page of one project, or of all when `project` is empty; None when there is no such project.
+
+    Args:
+        project: its name, as indexes write it.
+        of: which index: what its path begins with.
+    """
+    found = sorted(INDEXES[of]().glob("*.whl"))
     if not project:
-        return _page([(f"/simple/{name}/", name) for name in sorted({_project(wheel) for wheel in found})])
-    own = [wheel for wheel in found if _project(wheel) == project]
+        return _page([(f"{of}/simple/{name}/", name) for name in sorted({real_index.project(one) for one in found})])
+    own = [wheel for wheel in found if real_index.project(wheel) == project]
     if not own:
         return None
-    return _page(
-        [(f"/wheels/{w.name}#sha256={_digest(w, w.stat().st_mtime_ns)}", w.name) for w in own],
-    )
+    return _page([(f"{of}/wheels/{one.name}#sha256={_digest(one, one.stat().st_mtime_ns)}", one.name) for one in own])
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -62,10 +72,12 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Answer with a page or a file."""
         path = self.path.partition("?")[0]
-        if path == "/simple" or path.startswith("/simple/"):
-            self._send(index_page(path.removeprefix("/simple").strip("/")))
-        elif path.startswith("/wheels/"):
-            self._send_file(wheels.index_folder() / Path(path).name)
+        if found := INDEX.fullmatch(path):
+            of, kind, name = found[1], found[2], unquote(found[3] or "")
+            if kind == "simple":
+                self._send(index_page(name, of=of))
+            else:
+                self._send_file(INDEXES[of]() / Path(name).name)
         elif found := CUDA.fullmatch(path):
             self._send_file(repository.folder() / found[1])
         else:

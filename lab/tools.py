@@ -17,6 +17,7 @@ PROGRAMS = {
     "ssh-keygen": "openssh-client",
     "gpg": "gnupg",
     "dpkg-deb": "dpkg",
+    "mkfs.ext4": "e2fsprogs",
 }
 
 

@@ -19,11 +19,10 @@ def python() -> Path:
 
 def environment(version: str = RELEASES[0]) -> dict[str, str]:
     """The variables of a process that imports this release, and no others: some change the parser."""
-    older = [] if version == RELEASES[0] else [str(FOLDER / f"sglang-{version}")]
-    return {
+    older = {} if version == RELEASES[0] else {"PYTHONPATH": str(FOLDER / f"sglang-{version}")}
+    return older | {
         "PATH": os.environ["PATH"],
         "HOME": str(FOLDER / "home"),
-        "PYTHONPATH": os.pathsep.join([str(HERE / "standins"), *older]),
         "SGLANG_USE_CPU_ENGINE": "1",
         "SGLANG_CPU_OMP_THREADS_BIND": "0|1",
         "HF_HUB_OFFLINE": "1",

@@ -1,7 +1,6 @@
 """What we say fits, against what a real server makes of the same memory."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ ARGS: dict[str, object] = {"mem_fraction_static": 0.05, "max_total_tokens": 10**
 def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file in which servers of this test note the memory that they see."""
     own, file = installed.environment(), tmp_path / "seen"
-    own |= {"PYTHONPATH": os.pathsep.join([str(OBSERVING), own["PYTHONPATH"]]), "SEEN": str(file)}
+    own |= {"PYTHONPATH": str(OBSERVING), "SEEN": str(file)}
     monkeypatch.setattr(installed, "environment", lambda: own)
     return file
 

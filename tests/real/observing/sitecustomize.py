@@ -1,4 +1,4 @@
-"""As the stand-ins' own, and a note of the memory that a server sees, in the file that SEEN names.
+"""Python runs this at its start: a note of the memory that a server sees, in the file that SEEN names.
 
 A server logs it with two digits and some seconds too early; sizes are compared to the token.
 """
@@ -6,7 +6,6 @@ A server logs it with two digits and some seconds too early; sizes are compared 
 import importlib.util
 import json
 import os
-import runpy
 import sys
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -15,8 +14,6 @@ from types import ModuleType
 from typing import Any
 
 WATCHED = "sglang.srt.mem_cache.kv_cache_configurator"
-
-runpy.run_path(str(Path(__file__).parent.parent / "standins" / "sitecustomize.py"))
 
 
 def _note(module: ModuleType) -> None:

@@ -5,6 +5,7 @@ name and module is there. Asked for a GPU's driver triton raises where there is 
 """
 
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -32,6 +33,9 @@ class _Nothing:
 
     def __getitem__(self, key: object) -> object:
         return self
+
+    def __iter__(self) -> Iterator[object]:
+        return iter(())  # also for `in`, which would ask `__getitem__` for ever
 
 
 class _Part(ModuleType):
