@@ -29,7 +29,7 @@ _SETTLED = frozenset({"proven", "already", "returned", "refused", "rejected", "n
 _STANDING_STILL = {
     "failed": "the server has failed and does not run",
     "inactive": "the server was stopped",
-    "activating": "the server does not stay up: systemd starts it over and over",
+    "activating": "the server has ended by itself, and systemd starts it again",
 }
 
 

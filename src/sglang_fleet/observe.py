@@ -169,6 +169,7 @@ def _proven(value: Value) -> Proven:
         release=value["release"].text(),
         proven_at=value["proven_at"].text(),
         activation=value["activation"].text(),
+        invocation=value["invocation"].text(),
     )
 
 

@@ -177,11 +177,16 @@ class DropIn:
 
 @dataclass(frozen=True, slots=True)
 class Proven:
-    """A release that answered and soaked on this host."""
+    """A release that answered and soaked on this host.
+
+    Attributes:
+        invocation: systemd's id of the start that did; empty where an older version proved it.
+    """
 
     release: str
     proven_at: str
     activation: str
+    invocation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +259,14 @@ class ServiceState:
         if isinstance(self.proven, Unknown):
             return self.proven
         return self.proven[-1].release if self.proven else None
+
+    @property
+    def started_anew(self) -> bool | None:
+        """Whether what runs is a later start than the one that was proven; None where that is not known."""
+        proven = "" if isinstance(self.proven, Unknown) or not self.proven else self.proven[-1].invocation
+        if not proven or not self.invocation or isinstance(self.invocation, Unknown):
+            return None
+        return self.invocation != proven
 
     @property
     def is_running(self) -> bool | Unknown:

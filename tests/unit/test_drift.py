@@ -100,6 +100,10 @@ def test_without_any_trace_of_what_was_put_there_nothing_is_claimed() -> None:
             "the server has failed and does not run",
         ),
         ({"active": "deactivating", "running_release": None}, "the server is deactivating"),
+        (
+            {"active": "activating", "running_release": None},
+            "the server has ended by itself, and systemd starts it again",
+        ),
         ({"enabled": "disabled"}, "the unit does not start with the host: it is disabled"),
         ({"enabled": ""}, "the unit does not start with the host: it is not enabled"),
         ({"running_release": "older"}, "the process runs release older, and not what is installed"),

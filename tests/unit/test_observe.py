@@ -31,7 +31,9 @@ SERVICE: dict[str, Any] = {
     "installed_release": "r2",
     "installed_service": "k26",
     "releases": ["r1", "r2"],
-    "proven": [{"release": release, "proven_at": "t", "activation": "a"} for release in ("r1", "r2")],
+    "proven": [
+        {"release": release, "proven_at": "t", "activation": "a", "invocation": "i"} for release in ("r1", "r2")
+    ],
     "last_activation": {"id": "a", "outcome": "proven", "by": "anna@desk"},
     "release_manifest": {"venv_id": "v"},
     "environment_b64": "QT0xCg==",

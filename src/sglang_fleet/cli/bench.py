@@ -62,7 +62,7 @@ class _Points(click.ParamType[list[int]]):
     )
     + examples(
         "sglang-fleet bench inventory/prod.py --limit gpu-1",
-        "sglang-fleet bench inventory/prod.py --service k26 --concurrency 1,8,32 --requests 64",
+        "sglang-fleet bench --service k26 --concurrency 1,8,32 --requests 64",
         "sglang-fleet bench inventory/prod.py --recorded",
     ),
 )

@@ -20,6 +20,8 @@ class ServiceChange:
         summary: the same of a service that was not there, in a few lines; empty for any other.
         drift: what somebody changed on the host since, as lines; it goes away with the activation.
         restart: whether the server is started anew also where the release runs and is proven.
+        started_anew: whether the server was since it was proven, by systemd or by hand; None where that is not known.
+        since: when it was started, as ISO 8601; empty where that is not known.
     """
 
     release: Release
@@ -31,6 +33,8 @@ class ServiceChange:
     summary: tuple[str, ...] = ()
     drift: tuple[str, ...] = ()
     restart: bool = False
+    started_anew: bool | None = None
+    since: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,8 @@ def _service_change(release: Release, state: ServiceState, secrets: Sequence[str
         drift=drift(release, state, secrets),
         # The server may have read what is put right; that what runs is the release does not tell.
         restart=bool(why) and (environment_edited(state) or _read_at_start(state)),
+        started_anew=state.started_anew,
+        since=state.active_since if isinstance(state.active_since, str) else "",
     )
 
 

@@ -119,6 +119,8 @@ def _shared(first: str, one: Service, second: str, other: Service) -> Iterator[F
             f"is {first}'s unit too: {one.unit_name}",
             "give each service a unit of its own",
         )
+    if any(dict(service.args.ordered()).get("device") == "cpu" for service in (one, other)):
+        return  # it uses none
     if one.gpus is None or other.gpus is None:
         every, left = (second, first) if other.gpus is None else (first, second)
         yield Finding(

@@ -244,6 +244,7 @@ class FakeHost:
         )
         self.lines: list[str] = []
         self.stranger = ""
+        self.takers: list[Process] = []
         self.count = 0
 
     def _running(self) -> str:
@@ -337,7 +338,14 @@ class FakeHost:
         request = Request(f"a{self.count}", "k26", release, UNIT, mode, "anna", gpu_check=True, gate=gate or {}, **more)
         folder = self.layout.activation(request.activation)
         events = Events(folder, "k26", self.clock, self.masks, self.said.append)
-        around = Surroundings(self.systemd, self.clock, self.asker, events, lambda _port, _group: self.stranger)
+        around = Surroundings(
+            self.systemd,
+            self.clock,
+            self.asker,
+            events,
+            lambda _port, _group: self.stranger,
+            lambda _port, _group: self.takers,
+        )
         switch = Switch(self.files, self.systemd, self.clock, events, lambda _group: [], self._deaf)
         return Transaction(
             request,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from ..files import storage
 from ..machine import foreign, processes
-from ..machine.answers import ThreadAsker
+from ..machine.asker import ThreadAsker
 from ..machine.clock import RealClock
 from ..machine.journal import Masks
 from ..machine.units import Systemd
@@ -82,7 +82,7 @@ def refuse(asked: Request, events: Events, reason: str) -> None:
 
 def _transaction(asked: Request, layout: Layout, events: Events) -> Transaction:
     manager, files = Systemd(), UnitFiles(asked.unit_name)
-    around = Surroundings(manager, events.clock, ThreadAsker(), events, foreign.answerer)
+    around = Surroundings(manager, events.clock, ThreadAsker(), events, foreign.answerer, foreign.port_holders)
 
     def deaf(status: Status) -> bool:
         return not listens(layout, processes.running_release(status.main_pid, status.control_group))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Callable
 
@@ -16,7 +17,7 @@ from .releases import Proven, UnusableError, add_proven, read_proven
 if TYPE_CHECKING:
     from .decide import Seen
     from .gate import Surroundings
-    from .layout import Layout
+    from .layout import Layout, UnitFiles
     from .outcome import Result
 
 
@@ -25,6 +26,7 @@ class Ending:
     """The end of one transaction.
 
     Attributes:
+        files: of the service's unit.
         last_lines: reads the last journal lines of one start.
         given_up: says why the controller wants the activation to go back; "" when it does not.
     """
@@ -32,6 +34,7 @@ class Ending:
     result: Result
     layout: Layout
     around: Surroundings
+    files: UnitFiles
     last_lines: Callable[[str, journal.Masks], list[str]]
     given_up: Callable[[], str]
 
@@ -66,11 +69,22 @@ class Ending:
             self.end(outcome, reason)
 
     def prove(self, name: str) -> None:
-        """Make sure that the last proven entry is this one. Raises HostError."""
+        """Make sure that the last proven entry is this one, and the start that runs its. Raises HostError."""
         known = read_proven(self.layout.proven)
+        at, activation = self.around.clock.utc(), self.result.activation
+        entry = Proven(name, at, activation, invocation=self._invocation())
         if not known or known[-1].release != name:
-            entry = Proven(release=name, proven_at=self.around.clock.utc(), activation=self.result.activation)
             add_proven(self.layout.proven, entry)
+            return
+        with contextlib.suppress(HostError, OSError):  # it is proven all the same
+            add_proven(self.layout.proven, entry)
+
+    def _invocation(self) -> str:
+        """Return which start of the unit runs; "" where systemd does not say."""
+        try:
+            return self.around.manager.show(self.files.name).invocation
+        except SystemctlError:
+            return ""
 
     def end(self, outcome: str, reason: str, lines: list[str] | None = None) -> None:
         """Set how it ends."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Callable, NoReturn
 
-from ..machine.answers import HEALTHY, SILENT, STARTING, Answer
+from ..machine.answers import HEALTHY, LOADING, SILENT, STARTING, Answer
 from ..machine.clock import span
 from .gate_spec import ADOPTED_PATIENCE, GateSpec, deadline
 from .proofs.records import Record
@@ -68,7 +68,7 @@ class Gate:
             StartError: the process died, a proof showed the opposite, a deadline passed, or `stop` says why to end.
             SystemctlError: systemd does not answer.
         """
-        clock, last, next_ask = self._around.clock, _NOT_YET, 0.0
+        clock, last, next_ask, asked = self._around.clock, _NOT_YET, 0.0, 0.0
         startup = deadline(self._watched, self._spec, clock.monotonic())
         left = list(
             self._spec.proofs.proofs(self._spec.question, completion=self._spec.completion, before=self._before)
@@ -78,14 +78,17 @@ class Gate:
             status = self._watch.alive()
             answer = self._watch.collect(status)
             now = clock.monotonic()
+            if self._healthy_at is None:
+                self._watch.refuse_a_taken_port(status)
             if self._healthy_at is None and self._watch.healthy(status):
                 # The first completion may take minutes, or never come: the ready deadline counts from here.
                 self._healthy_at, last = now, self._unproven
             if answer is not None:
                 last = answer
                 self._note(answer, now)
-                # A port that nobody listens on was tried for a whole interval already.
-                next_ask = now + (0.0 if answer.kind == STARTING else self._spec.interval)
+                # A port that nobody listens on was tried for a whole interval already; so may a server that warms up.
+                began = {STARTING: now - self._spec.interval, LOADING: asked}.get(answer.kind, now)
+                next_ask = max(now, began + self._spec.interval)
                 if answer.good and status.active == "active":
                     self._watch.served = True
                     self._proved(answer, told=several)
@@ -96,8 +99,13 @@ class Gate:
             if now >= until:
                 self._late(last)
             if not self._watch.busy and now >= next_ask:
+                asked = now
                 self._watch.ask(
-                    left[0] if left else None, health=first, opening=self._spec.interval, within=until - now
+                    left[0] if left else None,
+                    health=first,
+                    ready=True,
+                    opening=self._spec.interval,
+                    within=until - now,
                 )
             if last is not _NOT_YET:
                 self._progress(last, status, now, until)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -157,11 +157,16 @@ def parse_environment(text: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Proven:
-    """One entry of proven.json: what answered and soaked here, when, and in which activation."""
+    """One entry of proven.json: what answered and soaked here, when, and in which activation.
+
+    Attributes:
+        invocation: systemd's id of the start that did; "" where an older version proved it.
+    """
 
     release: str
     proven_at: str
     activation: str
+    invocation: str = ""
 
 
 def read_proven(path: Path) -> list[Proven]:
@@ -172,7 +177,11 @@ def read_proven(path: Path) -> list[Proven]:
     """
     try:
         entries = json.loads(path.read_text())["releases"]
-        return [Proven(str(e["release"]), str(e["proven_at"]), str(e.get("activation", ""))) for e in entries]
+        later = ("activation", "invocation")  # which older versions did not write
+        return [
+            Proven(str(e["release"]), str(e["proven_at"]), **{key: str(e.get(key, "")) for key in later})
+            for e in entries
+        ]
     except FileNotFoundError:
         return []
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -184,8 +193,17 @@ def read_proven(path: Path) -> list[Proven]:
 
 
 def add_proven(path: Path, entry: Proven) -> None:
-    """Add an entry at the end, replacing the file atomically. Raises HostError."""
-    entries = [*read_proven(path), entry][-KEPT_PROVEN:]
+    """Add an entry at the end, replacing the file atomically; what is last already is only told its start.
+
+    Raises:
+        HostError: it cannot be read or written.
+    """
+    known = read_proven(path)
+    if known and known[-1].release == entry.release:
+        if known[-1].invocation == entry.invocation:
+            return
+        entry = replace(known.pop(), invocation=entry.invocation)
+    entries = [*known, entry][-KEPT_PROVEN:]
     ensure_folder(str(path.parent))
     text = json.dumps({"releases": [entry.__dict__ for entry in entries]}, indent=2) + "\n"
     write_atomically(str(path), text.encode())

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Callable
 from ..machine.units import Status, how_it_ended
 
 if TYPE_CHECKING:
-    from ..machine.answers import Asker
+    from ..machine.asker import Asker
     from ..machine.clock import Clock
+    from ..machine.processes import Process
     from ..machine.units import Manager
     from .events import Events
 
@@ -57,13 +58,19 @@ class Watched:
 
 @dataclass
 class Surroundings:
-    """What the gate needs from the host. `answerer` says what is wrong with who answers on a port, "" if it is ours."""
+    """What the gate needs from the host.
+
+    Attributes:
+        answerer: says what is wrong with who answers on a port, "" if it is ours.
+        holders: who listens on a port and is not of the unit.
+    """
 
     manager: Manager
     clock: Clock
     asker: Asker
     events: Events
     answerer: Callable[[int, str], str]
+    holders: Callable[[int, str], list[Process]]
 
 
 def death(watched: Watched, status: Status) -> str:

@@ -63,7 +63,7 @@ class Transaction:
         self.barriers = Barriers(self.request.barriers, self.events)
         self.result = Result.of(self.request, started_at=self.around.clock.utc())
         self.arrival = Arrival(self.around, self.switch, self.barriers, self.result.seconds)
-        self.ending = Ending(self.result, self.layout, self.around, self.last_lines, self.barriers.late)
+        self.ending = Ending(self.result, self.layout, self.around, self.files, self.last_lines, self.barriers.late)
         self.retreat = Retreat(self.request, self.groundwork, self.destinations, self.arrival, self.ending)
 
     def run(self) -> Result:

@@ -39,6 +39,7 @@ class Watch:
         self._stop = stop
         self._asked_at: float | None = None
         self._patience = 0.0
+        self._taken_at: float | None = None
 
     @property
     def busy(self) -> bool:
@@ -57,19 +58,26 @@ class Watch:
         return status
 
     def ask(
-        self, proof: Proof | None, *, health: bool = True, opening: float = 0.0, within: float | None = None
+        self,
+        proof: Proof | None,
+        *,
+        health: bool = True,
+        ready: bool = False,
+        opening: float = 0.0,
+        within: float | None = None,
     ) -> None:
         """Begin to ask; a proof may take what is left of the time, and a second of it at least.
 
         Args:
             proof: what is asked beside /health.
             health: whether /health is asked.
+            ready: whether /ready may stand for /health.
             opening: seconds for which a port that nobody listens on yet is tried again.
             within: the seconds that are left.
         """
         if proof is not None and within is not None and within < proof.seconds:
             proof = replace(proof, seconds=max(within, 1.0))
-        question = replace(self.spec.question, proof=proof, health=health, opening=opening)
+        question = replace(self.spec.question, proof=proof, health=health, ready=ready, opening=opening)
         self._asked_at = self.around.clock.monotonic()
         self._patience = question.patience
         self.asked = proof
@@ -96,6 +104,21 @@ class Watch:
     def healthy(self, status: Status) -> bool:
         """Return whether /health of the question that is out was well, though its proof is not answered yet."""
         return self.busy and self.around.asker.healthy() and not self._stranger(status)
+
+    def refuse_a_taken_port(self, status: Status) -> None:
+        """Give up a start whose port somebody else has had for a whole interval: SGLang hangs two minutes over that.
+
+        It binds its port last of all, so that a port which was free before the switch may not be free any more.
+        """
+        port, now = self.spec.question.port, self.around.clock.monotonic()
+        # Without its group the unit's own processes would look like strangers.
+        holders = self.around.holders(port, status.control_group) if status.control_group else []
+        if not holders:
+            self._taken_at = None
+        elif self._taken_at is None:
+            self._taken_at = now
+        elif now - self._taken_at >= self.spec.interval:
+            self.fail(f"port {port} was taken by {holders[0]} while this server started")
 
     @property
     def look(self) -> float:

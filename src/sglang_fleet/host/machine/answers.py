@@ -1,19 +1,17 @@
-"""Asking a server whether it serves: /health at every address, then the proof that is wanted (principle 7).
+"""Asking a server whether it serves: at every address whether it is up, then the proof that is wanted (principle 7).
 
 Each request is bounded; a question that hangs all the same is given up by whoever asked it (gate.py).
 """
 
 from __future__ import annotations
 
-import queue
-import threading
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import Any, Callable, Mapping, Protocol
+from typing import Any, Callable, Mapping
 
 from .addresses import local_address
-from .client import OK, UNAVAILABLE, Client, NoAnswerError, short
+from .client import OK, UNAVAILABLE, Client, NoAnswerError
 
 __all__ = [
     "ANSWERED",
@@ -25,10 +23,8 @@ __all__ = [
     "STARTING",
     "WRONG",
     "Answer",
-    "Asker",
     "Proof",
     "Question",
-    "ThreadAsker",
     "ask",
     "local_address",
 ]
@@ -36,6 +32,12 @@ __all__ = [
 HEALTH_TIMEOUT = 25.0
 """Seconds for one /health. It generates a token, takes a second at least, and gives up itself after 20 s
 (SGLANG_HEALTH_CHECK_TIMEOUT; sglang 0.5.23, srt/entrypoints/http_server.py)."""
+
+READY_TIMEOUT = 5.0
+"""Seconds for one /ready. It generates nothing and takes a millisecond (sglang 0.5.23; 0.5.9 has none)."""
+
+READY_PAUSE = 0.25
+"""Seconds between two /ready of a server that warms up: it says 503 in a millisecond, and each is a line of its log."""
 
 COMPLETION_TIMEOUT = 60.0
 """Seconds for one completion; the first one of a server may compile kernels."""
@@ -111,8 +113,11 @@ class Question:
         leader: where rank 0 of this replica answers, when it is another host; it has to be healthy too, and it is the
             one that proofs are asked of. The own server is then SGLang's small one for ranks above 0.
         health: whether /health is asked at all, before the proof.
+        ready: whether a /ready that says 200 may stand for /health where a proof follows: that takes more than the
+            one token of /health, which costs a second at each address. Whatever else it says, /health decides: old
+            releases have no /ready, and after a pause it says 503 until a /health was well.
         opening: seconds for which a port that nobody listens on is tried again, so that a server that starts is asked
-            as soon as it listens.
+            as soon as it listens; likewise a /ready that says 503, so that it is asked as soon as it has warmed up.
         proof: what is asked beside /health; None for nothing.
     """
 
@@ -126,6 +131,7 @@ class Question:
     tokenized: bool = False
     leader: tuple[str, int] | None = None
     health: bool = True
+    ready: bool = False
     opening: float = 0.0
     proof: Proof | None = None
 
@@ -133,7 +139,8 @@ class Question:
     def patience(self) -> float:
         """Seconds after which even the slowest answer is overdue."""
         asked = len(self.hosts) + (self.leader is not None) if self.health else 0
-        return (self.opening + HEALTH_TIMEOUT) * asked + (self.proof.seconds if self.proof is not None else 0.0) + 5.0
+        each = self.opening + HEALTH_TIMEOUT + (READY_TIMEOUT if self.ready else 0.0)
+        return each * asked + (self.proof.seconds if self.proof is not None else 0.0) + 5.0
 
     @property
     def clients(self) -> tuple[Client, ...]:
@@ -155,22 +162,23 @@ class Question:
 
 
 def ask(question: Question, healthy: Callable[[], None] = lambda: None) -> Answer:
-    """Ask now and wait for the answer; `healthy` is called as soon as /health was well, before the proof."""
+    """Ask now and wait for the answer; `healthy` is called as soon as the server said so, before the proof."""
+    proof = question.proof if question.probe != "alive" else None
     answer = Answer(HEALTHY, "healthy")
     if question.health:
-        answer = _healthy(question, healthy)
-    if not answer.good or question.proof is None or question.probe == "alive":
+        answer = _healthy(question, healthy, ready=question.ready and proof is not None)
+    if not answer.good or proof is None:
         return answer
-    return replace(question.proof(question), served=True)
+    return replace(proof(question), served=True)
 
 
-def _healthy(question: Question, healthy: Callable[[], None]) -> Answer:
-    """Ask /health everywhere; the first that is not well is the answer. `healthy` is called once the server serves."""
+def _healthy(question: Question, healthy: Callable[[], None], *, ready: bool) -> Answer:
+    """Ask everywhere; the first that is not well is the answer. `healthy` is called once the server serves."""
     answer = Answer(WRONG, "there is no address to ask")
     asked = question.healthy
     for index, client in enumerate(asked):
         at = f" at {client.host}" if len(asked) > 1 else ""
-        answer = _health(client, at, opening=question.opening)
+        answer = _health(client, at, opening=question.opening, ready=ready)
         if not answer.good:
             # With a leader, the own small server says nothing about the replica.
             return replace(answer, served=index > 0 and question.leader is None)
@@ -179,14 +187,37 @@ def _healthy(question: Question, healthy: Callable[[], None]) -> Answer:
     return answer
 
 
-def _health(client: Client, at: str, *, opening: float) -> Answer:
+def _health(client: Client, at: str, *, opening: float, ready: bool) -> Answer:
     """Ask one address; where nobody listens, knock for so many seconds."""
     until = time.monotonic() + opening
     while True:
+        status = _ready_status(client) if ready else None
+        if status == OK:
+            return Answer(HEALTHY, f"200{at}, ready")
         answer = _health_once(client, at)
+        if status == UNAVAILABLE and answer.kind == LOADING and _gets_ready(client, until):
+            return Answer(HEALTHY, f"200{at}, ready")
         if answer.kind != STARTING or time.monotonic() >= until:
             return answer
         time.sleep(KNOCK)
+
+
+def _ready_status(client: Client) -> int | None:
+    """Ask /ready; None where it does not answer, which /health tells more about."""
+    try:
+        return client.get("/ready", timeout=READY_TIMEOUT).status
+    except NoAnswerError:
+        return None
+
+
+def _gets_ready(client: Client, until: float) -> bool:
+    """Ask /ready of a server that warms up, again and again until that moment."""
+    while time.monotonic() + READY_PAUSE < until:
+        time.sleep(READY_PAUSE)
+        status = _ready_status(client)
+        if status != UNAVAILABLE:
+            return status == OK
+    return False
 
 
 def _health_once(client: Client, at: str) -> Answer:
@@ -203,59 +234,3 @@ def _health_once(client: Client, at: str) -> Answer:
     if status == UNAVAILABLE:
         return Answer(LOADING, f"503{at}, loading")
     return Answer(WRONG, f"/health{at} answers {status}")
-
-
-class Asker(Protocol):
-    """Asks one question at a time without making its caller wait."""
-
-    def ask(self, question: Question) -> None:
-        """Begin to ask; an older question is forgotten."""
-
-    def answer(self) -> Answer | None:
-        """Return the answer once it is there, and once only; None while it is not."""
-
-    def healthy(self) -> bool:
-        """Return whether /health of the last question was well; known before the answer, which also is the proof's."""
-
-    def wait(self, seconds: float) -> bool:
-        """Let time pass until the answer is there, at most so many seconds; returns whether it is there."""
-
-
-class ThreadAsker:
-    """Asks from a thread of its own, so that a server that hangs never hides that its process has died."""
-
-    def __init__(self, asking: Callable[[Question, Callable[[], None]], Answer] = ask) -> None:
-        self._asking = asking
-        self._answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
-        self._answered = threading.Event()
-        self._healthy = threading.Event()
-
-    def ask(self, question: Question) -> None:
-        """Begin to ask in a new thread; one that hangs in an older question keeps its own queue, which nobody reads."""
-        answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
-        answered, healthy = threading.Event(), threading.Event()
-        self._answers, self._answered, self._healthy = answers, answered, healthy
-
-        def work() -> None:
-            try:
-                answers.put(self._asking(question, healthy.set))
-            except Exception as error:  # noqa: BLE001 - a thread's exception would be lost: any is an answer
-                answers.put(Answer(WRONG, f"asking failed: {short(error)}"))
-            answered.set()
-
-        threading.Thread(target=work, daemon=True).start()
-
-    def answer(self) -> Answer | None:
-        """Return the answer once it is there."""
-        try:
-            return self._answers.get_nowait()
-        except queue.Empty:
-            return None
-
-    def healthy(self) -> bool:
-        """Return whether /health was well, for all that the proof takes."""
-        return self._healthy.is_set()
-
-    def wait(self, seconds: float) -> bool:
-        """Let time pass until the answer is there."""
-        return self._answered.wait(seconds)

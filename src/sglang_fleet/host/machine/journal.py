@@ -25,12 +25,19 @@ _SAYS_WHY = re.compile(
 )
 _OF_SYSTEMD = re.compile(r"^\S+\.service: ")
 _ACCESS = re.compile(r'"[A-Z]+ \S+ HTTP/[0-9.]+"')  # a request that was answered is no reason to end
-_GOOD_ANSWER = re.compile(_ACCESS.pattern + r" 2\d\d\b")  # most are the gate's own, several a second
+# Most are the gate's own, several a second; of one that loads, and of a release without /ready, it hears nothing else.
+_OWN_QUESTION = re.compile(_ACCESS.pattern + r' 2\d\d\b|"GET /(?:health|ready) HTTP/[0-9.]+" (?:404|503)\b')
 # What a server says of itself while all is well, which is often the last thing it says.
 _IS_WELL = re.compile(r"ready to roll|Uvicorn running on|Started server process|Application startup complete")
 _MAIN_EXIT = re.compile(r"Main process exited, code=(\w+), status=(\d+)")
 # The step before the program itself at which systemd gave up, with the reason: no user, no folder, no file.
 _BEFORE_THE_PROGRAM = re.compile(r"^\S+\.service: (Failed at step .*)")
+# What SGLang says of a process of its own that ended by a signal, and so could say nothing itself (0.5.23,
+# srt/utils/watchdog.py and srt/entrypoints/engine.py). The others' errors after it are what follows from that.
+_CHILD_KILLED = re.compile(
+    r"Subprocess (\S+) .*crashed with exit code -(\d+)|(Rank \d+ scheduler) died .*\(exit code: -(\d+)\)"
+)
+_KILL = "9"
 _ARGPARSE = re.compile(r"^[^:]*: error: (.*)")
 
 
@@ -73,8 +80,12 @@ def last_lines(invocation: str, masks: Masks, *, count: int = LINES) -> list[str
     if done.returncode:
         return [f"(the journal cannot be read: {done.stderr.strip()})"]
     lines = [line for line in done.stdout.splitlines() if not _USAGE.match(line)]
-    lines = [line for line in lines if not _GOOD_ANSWER.search(line)] or lines
-    return [masks.hide(line)[:_LONGEST_LINE] for line in lines[-count:]]
+    lines = [line for line in lines if not _OWN_QUESTION.search(line)] or lines
+    told = lines[-count:]
+    first = next((line for line in lines if _CHILD_KILLED.search(line)), None)
+    if first is not None and first not in told:  # the tracebacks of its peers are longer than what is shown
+        told = [first, *told[1:]]
+    return [masks.hide(line)[:_LONGEST_LINE] for line in told]
 
 
 def exit_of(lines: list[str]) -> str:
@@ -89,8 +100,13 @@ def exit_of(lines: list[str]) -> str:
 def cause(lines: list[str]) -> str:
     """Return the line that most likely says why a server ended, without its prefix; "" when there is none.
 
-    The last line of the server's own that speaks of an error; else its last line.
+    A process of the server's that was killed; else the last line of its own that speaks of an error; else its last.
     """
+    killed = next((found for line in lines if (found := _CHILD_KILLED.search(line))), None)
+    if killed is not None:
+        who, signal = [group for group in killed.groups() if group]
+        why = ", as when the host runs out of memory" if signal == _KILL else ""
+        return f"its process {who} was killed by signal {signal}{why}"
     own = [line.strip() for line in lines if line.strip() and not _OF_SYSTEMD.match(line)]
     # systemd's own sentences about starting and stopping ("Started k26", "Stopped k26") say nothing about why.
     own = [line for line in own if not re.match(r"^(Started|Starting|Stopped|Stopping|Failed to start) ", line)]

@@ -48,7 +48,7 @@ def proven(folder: str) -> list[dict[str, str]]:
         isinstance(entry, dict) and isinstance(entry.get("release"), str) for entry in entries
     ):
         raise Unreadable(f"{path}: not a list of proven releases")
-    keys = "release", "proven_at", "activation"
+    keys = "release", "proven_at", "activation", "invocation"
     return [{key: str(entry.get(key, "")) for key in keys} for entry in entries]
 
 

@@ -20,6 +20,7 @@ from sglang_fleet.host.machine.answers import (
     Answer,
     Question,
 )
+from sglang_fleet.host.machine.processes import Process
 from sglang_fleet.host.machine.units import Status
 from tests.unit.host.activation.watched_server import BAD, DONE, GOOD, UNHEALTHY, gate, timely
 from tests.unit.host.fakes import UNIT, Server
@@ -97,6 +98,7 @@ def test_the_proofs_are_asked_one_after_the_other_and_each_says_its_line(tmp_pat
     tested.ready()
     assert asker.proofs() == [Completion, Counters, Arguments]
     assert [question.health for question in asker.asked] == [True, False, False]
+    assert all(question.ready for question in asker.asked)
     assert [line for line in host.said if "proof" in line] == [f"k26: proof {number}" for number in range(3)]
 
 
@@ -114,6 +116,15 @@ def test_a_port_that_nobody_listens_on_yet_is_tried_without_a_pause(tmp_path: Pa
     tested.ready()
     assert host.clock.now == 1000  # the asker waits, nobody else does
     assert [question.opening for question in asker.asked] == [2, 2, 2]
+
+
+def test_a_server_that_warms_up_is_asked_once_an_interval_however_long_the_question_takes(tmp_path: Path) -> None:
+    for seconds, moments in ((0.25, [1000, 1002.25, 1004.5]), (2.0, [1000, 1002, 1004]), (2.5, [1000, 1002.5, 1005])):
+        tested, _, host = gate(tmp_path / str(seconds), startup_deadline=7, interval=2)
+        asker = timely(tested, host, health=UNHEALTHY, seconds=seconds)
+        with pytest.raises(StartError, match="503, loading"):
+            tested.ready()
+        assert asker.moments[:3] == moments
 
 
 def test_a_proof_of_the_opposite_ends_the_start_at_once(tmp_path: Path) -> None:
@@ -202,6 +213,28 @@ def test_a_strangers_health_does_not_begin_the_ready_deadline(tmp_path: Path) ->
     tested._around.answerer = lambda _port, _group: "pid 7 answers"  # noqa: SLF001 - as above
     with pytest.raises(StartError, match="did not answer within 20 s"):
         tested.ready()
+
+
+def test_f22_a_port_that_is_taken_while_the_server_starts_ends_the_start_within_two_intervals(tmp_path: Path) -> None:
+    refused = Answer(STARTING, "connection refused, starting")
+    tested, _, host = gate(tmp_path, refused, startup_deadline=600, interval=2)
+    timely(tested, host, health=None, proof=None)
+    taker = Process(12, "nginx", "nginx.service", "/system.slice/nginx.service")
+    host.clock.at.append((1007.0, lambda: host.takers.append(taker)))
+    with pytest.raises(StartError) as caught:
+        tested.ready()
+    assert str(caught.value) == "port 1 was taken by pid 12 (nginx, nginx.service) while this server started"
+    assert 1009 <= host.clock.now <= 1011
+
+
+def test_f22_a_port_that_is_free_again_within_an_interval_ends_nothing(tmp_path: Path) -> None:
+    tested, _, host = gate(tmp_path, startup_deadline=600, interval=2)
+    timely(tested, host, seconds=8)
+    host.takers.append(Process(12, "nc", "", "/user.slice"))
+    host.clock.at.append((1001.5, host.takers.clear))
+    host.clock.at.append((1004.0, lambda: host.takers.append(Process(13, "nc", "", "/user.slice"))))
+    host.clock.at.append((1005.5, host.takers.clear))
+    tested.ready()
 
 
 def test_f19_the_ready_deadline_begins_with_health_and_may_end_after_the_startup_deadline(tmp_path: Path) -> None:

@@ -104,6 +104,18 @@ def test_proven_entries_come_back_in_order_and_are_bounded(layout: Layout) -> No
     assert (entries[0].release, entries[-1].release) == ("r2", f"r{KEPT_PROVEN + 1}")
 
 
+def test_what_is_proven_once_more_is_one_entry_that_names_its_last_start(layout: Layout) -> None:
+    for entry in (Proven("r1", "t1", "a1", "i1"), Proven("r2", "t2", "a2", "i2"), Proven("r2", "t3", "a3", "i3")):
+        add_proven(layout.proven, entry)
+    assert read_proven(layout.proven) == [Proven("r1", "t1", "a1", "i1"), Proven("r2", "t2", "a2", "i3")]
+
+
+def test_entries_of_older_versions_name_no_start(layout: Layout) -> None:
+    layout.proven.parent.mkdir(parents=True, exist_ok=True)
+    layout.proven.write_text('{"releases": [{"release": "r1", "proven_at": "t", "activation": "a"}]}')
+    assert read_proven(layout.proven) == [Proven("r1", "t", "a", "")]
+
+
 @pytest.mark.parametrize("text", ["{", "[]", '{"releases": [{}]}'])
 def test_a_list_that_cannot_be_read_is_not_empty(layout: Layout, text: str) -> None:
     layout.proven.write_text(text)

@@ -8,6 +8,7 @@ import pytest
 
 from sglang_fleet.host.activation.layout import Layout
 from sglang_fleet.host.activation.outcome import ShutdownError
+from sglang_fleet.host.activation.releases import read_proven
 from sglang_fleet.host.errors import HostError
 from sglang_fleet.host.machine.answers import SILENT, WRONG, Answer
 from sglang_fleet.host.machine.foreign import CannotTellError
@@ -50,6 +51,16 @@ def test_what_is_gone_back_to_has_to_pass_its_own_gate(host: FakeHost, mode: str
         host.transaction("r2").run()
     assert host.transaction("r2", mode, gate={"probe": "alive"}).run().outcome == "returned"
     assert host.asker.asked[-1].probe == "generate"
+
+
+def test_the_start_that_was_proven_is_recorded_also_of_a_release_that_was_proven_before(host: FakeHost) -> None:
+    host.release("r1")
+    for restart in (False, True):
+        host.transaction("r1", restart=restart).run()
+        [entry] = read_proven(host.layout.proven)
+        assert entry.invocation == host.systemd.show(UNIT).invocation
+    assert entry.activation == "a1"
+    assert entry.invocation == "i2"
 
 
 def test_a_proven_release_that_runs_is_left_alone(host: FakeHost) -> None:

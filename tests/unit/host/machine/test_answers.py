@@ -1,6 +1,3 @@
-import threading
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +12,6 @@ from sglang_fleet.host.machine.answers import (
     Answer,
     Proof,
     Question,
-    ThreadAsker,
     ask,
 )
 from tests.unit.host.talking import Talking
@@ -77,6 +73,70 @@ def test_f19_health_is_told_at_the_first_address_and_above_rank_0_only_with_rank
     assert told == ["one of two", "with rank 0"]
 
 
+READY: tuple[int, Any] = (200, {})
+
+
+def test_ready_stands_for_health_where_a_proof_follows(talking: Talking) -> None:
+    talking.replies["/ready"] = READY
+    proof, told = Says(1.0, Answer(ANSWERED, "fine")), list[str]()
+    both = question(talking, ready=True, proof=proof)
+    assert ask(both, lambda: told.append("serves")).good
+    assert talking.paths == ["/ready"]
+    assert told == ["serves"]
+    wrong = ask(question(talking, ready=True, proof=Says(1.0, Answer(SILENT, "hangs"))))
+    assert (wrong.good, wrong.healthy) == (False, True)
+
+
+def test_ready_is_asked_nothing_where_it_alone_would_decide(talking: Talking) -> None:
+    talking.replies["/ready"] = READY
+    proof = Says(1.0, Answer(ANSWERED, "fine"))
+    for asked in (
+        question(talking, ready=True),
+        question(talking, ready=True, probe="alive", proof=proof),
+        question(talking, proof=proof),
+    ):
+        assert ask(asked).good
+    assert talking.paths == ["/health"] * 3
+
+
+@pytest.mark.parametrize("ready", [(404, {}), (503, {}), (500, {})])
+def test_what_else_ready_says_is_for_health_to_decide(talking: Talking, ready: tuple[int, Any]) -> None:
+    talking.replies["/ready"] = ready
+    asked = question(talking, ready=True, proof=Says(1.0, Answer(ANSWERED, "fine")))
+    assert ask(asked).good
+    talking.replies["/health"] = (503, {})
+    assert (ask(asked).kind, talking.paths) == ("loading", ["/ready", "/health"] * 2)
+
+
+def test_a_server_that_warms_up_is_asked_until_it_is_ready(talking: Talking, monkeypatch: pytest.MonkeyPatch) -> None:
+    talking.replies["/ready"] = talking.replies["/health"] = (503, {})
+    pauses: list[float] = []
+
+    def paused(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            talking.replies["/ready"] = READY
+
+    monkeypatch.setattr("time.sleep", paused)
+    proof = Says(1.0, Answer(ANSWERED, "fine"))
+    assert ask(question(talking, ready=True, opening=60.0, proof=proof)).good
+    assert talking.paths == ["/ready", "/health", "/ready", "/ready"]
+
+
+def test_a_server_that_warms_up_for_longer_is_loading(talking: Talking) -> None:
+    talking.replies["/ready"] = talking.replies["/health"] = (503, {})
+    proof = Says(1.0, Answer(ANSWERED, "never asked"))
+    assert ask(question(talking, ready=True, opening=0.6, proof=proof)).kind == "loading"
+    assert talking.paths == ["/ready", "/health", "/ready", "/ready"]
+
+
+def test_a_ready_that_hangs_is_given_up_soon(talking: Talking, monkeypatch: pytest.MonkeyPatch) -> None:
+    talking.replies["/ready"] = (200, "hang")
+    monkeypatch.setattr(answers, "READY_TIMEOUT", 0.1)
+    assert ask(question(talking, ready=True, proof=Says(1.0, Answer(ANSWERED, "fine")))).good
+    assert talking.paths == ["/ready", "/health"]
+
+
 def test_f43_above_rank_0_the_own_small_server_says_nothing_without_rank_0(talking: Talking) -> None:
     proof = Says(1.0, Answer(ANSWERED, "fine"))
     gone = question(talking, leader=("127.0.0.2", talking.port), proof=proof, tls=True)
@@ -121,75 +181,4 @@ def test_the_patience_covers_all_that_is_asked() -> None:
     assert Question(("a",), 1, leader=("c", 1)).patience == 2 * health + 5
     assert Question(("a",), 1, proof=proof, health=False).patience == 65
     assert Question(("a", "b"), 1, opening=2.0).patience == 2 * (health + 2) + 5
-
-
-def test_the_asker_never_waits(talking: Talking, monkeypatch: pytest.MonkeyPatch) -> None:
-    talking.replies["/health"] = (200, "hang")
-    monkeypatch.setattr(answers, "HEALTH_TIMEOUT", 5.0)
-    asker = ThreadAsker()
-    asker.ask(question(talking))
-    assert asker.answer() is None
-    talking.replies["/health"] = (200, {})
-    asker.ask(question(talking))
-    answer = first(asker)
-    assert answer.good
-    assert asker.answer() is None
-
-
-def test_the_asker_can_be_waited_for_until_its_answer_is_there() -> None:
-    begun, go_on = threading.Event(), threading.Event()
-
-    def asking(_: Question, _healthy: Callable[[], None]) -> Answer:
-        begun.set()
-        go_on.wait(5)
-        return Answer(ANSWERED, "done")
-
-    asker = ThreadAsker(asking)
-    asker.ask(Question(("127.0.0.1",), 1))
-    assert begun.wait(5)
-    assert asker.wait(0.0) is False
-    go_on.set()
-    assert asker.wait(5.0) is True
-    answer = asker.answer()
-    assert answer is not None
-    assert answer.text == "done"
-
-
-def test_f19_the_asker_tells_of_health_while_the_proof_is_still_out(talking: Talking) -> None:
-    begun, go_on = threading.Event(), threading.Event()
-
-    @dataclass(frozen=True)
-    class Slow(Proof):
-        def __call__(self, question: Question) -> Answer:
-            begun.set()
-            go_on.wait(5)
-            return Answer(ANSWERED, f"answered at {question.port}")
-
-    asker = ThreadAsker()
-    assert asker.healthy() is False
-    asker.ask(question(talking, proof=Slow(60.0)))
-    assert begun.wait(5)
-    assert (asker.healthy(), asker.answer()) == (True, None)
-    go_on.set()
-    assert first(asker).served
-    talking.replies["/health"] = (503, {})
-    asker.ask(question(talking))
-    assert first(asker).text == "503, loading"
-    assert asker.healthy() is False
-
-
-def test_a_proof_that_breaks_is_an_answer_too(talking: Talking) -> None:
-    def broken(_: Question, _healthy: Callable[[], None]) -> Answer:
-        raise RuntimeError("oops")
-
-    asker = ThreadAsker(broken)
-    asker.ask(question(talking))
-    assert first(asker).text == "asking failed: oops"
-
-
-def first(asker: ThreadAsker) -> Answer:
-    until = time.monotonic() + 5
-    while (answer := asker.answer()) is None:
-        assert time.monotonic() < until
-        time.sleep(0.01)
-    return answer
+    assert Question(("a", "b"), 1, ready=True).patience == 2 * (health + answers.READY_TIMEOUT) + 5

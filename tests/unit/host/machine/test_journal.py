@@ -68,6 +68,18 @@ def test_a_longer_secret_goes_before_one_inside_it() -> None:
             ],
             "Failed at step EXEC spawning /x: No such file or directory",
         ),
+        (
+            [
+                "[2026] Subprocess scheduler_1 (pid=8660) crashed with exit code -9. Triggering SIGQUIT for cleanup...",
+                "RuntimeError: Connection closed by peer",
+            ],
+            "its process scheduler_1 was killed by signal 9, as when the host runs out of memory",
+        ),
+        (
+            ["RuntimeError: Rank 0 scheduler died during initialization (exit code: -11). If exit code is -9, ..."],
+            "its process Rank 0 scheduler was killed by signal 11",
+        ),
+        (["Subprocess scheduler_1 (pid=8) crashed with exit code 1.", "ValueError: no"], "ValueError: no"),
         ([], ""),
     ],
 )
@@ -104,6 +116,8 @@ def test_a_journal_that_cannot_be_read_says_so(monkeypatch: pytest.MonkeyPatch) 
             [
                 "torch.OutOfMemoryError",
                 'INFO: 127.0.0.1:5 - "POST /generate HTTP/1.1" 200 OK',
+                'INFO: 127.0.0.1:5 - "GET /ready HTTP/1.1" 404 Not Found',
+                'INFO: 127.0.0.1:5 - "GET /health HTTP/1.1" 503 Service Unavailable',
                 '"GET /x HTTP/1.1" 500 no',
             ],
             ["torch.OutOfMemoryError", '"GET /x HTTP/1.1" 500 no'],
@@ -111,9 +125,19 @@ def test_a_journal_that_cannot_be_read_says_so(monkeypatch: pytest.MonkeyPatch) 
         (['INFO: 127.0.0.1:5 - "GET /health HTTP/1.1" 200 OK'], ['INFO: 127.0.0.1:5 - "GET /health HTTP/1.1" 200 OK']),
     ],
 )
-def test_good_answers_are_left_out_unless_there_is_nothing_else(
+def test_answers_to_the_gates_own_questions_are_left_out_unless_there_is_nothing_else(
     monkeypatch: pytest.MonkeyPatch, written: list[str], shown: list[str]
 ) -> None:
     done = subprocess.CompletedProcess([], 0, "\n".join(written), "")
     monkeypatch.setattr(journal, "run_program", lambda *_, **__: done)
     assert last_lines("i1", Masks()) == shown
+
+
+def test_a_process_that_was_killed_is_shown_however_much_its_peers_say_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    killed = "Subprocess scheduler_1 (pid=8660) crashed with exit code -9."
+    text = "\n".join(["loading", killed, *(f"frame {number}" for number in range(40)), "RuntimeError: closed by peer"])
+    monkeypatch.setattr(journal, "run_program", lambda *_a, **_k: answered(text))
+    shown = last_lines("i1", Masks(), count=5)
+    assert (len(shown), shown[0], shown[-1]) == (5, killed, "RuntimeError: closed by peer")

@@ -19,6 +19,13 @@ def test_a_converged_service(deployed: Host) -> None:
     assert service.last_activation == Activation("20261129T161600Z-0", "proven")
 
 
+@pytest.mark.parametrize(("start", "anew"), [("0123456789abcdef", False), ("bb22", True), ("", None)])
+def test_whether_the_server_was_started_anew_since_it_was_proven(deployed: Host, start: str, anew: bool | None) -> None:  # noqa: FBT001
+    entries = [{"release": "r1", "invocation": "cc33"}, {"release": "r2", **({"invocation": start} if start else {})}]
+    deployed.write(f"{SERVICE}/proven.json", json.dumps({"releases": entries}))
+    assert deployed.service().started_anew is anew
+
+
 def test_an_activation_that_was_killed_has_no_outcome(deployed: Host) -> None:
     deployed.write(f"{SERVICE}/activations/20261129T170000Z-2/request.json", "{}")
     assert deployed.service().last_activation == Activation("20261129T170000Z-2", None)
