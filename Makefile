@@ -55,13 +55,14 @@ demo-real: setup
 test: setup
 	@$(BIN)/python -m pytest --numprocesses 3 --dist loadfile
 
+# Two processes, one for the hosts and one for the rest: both wait much for servers to start and to stop.
 # HOST=path/to/inventory.py: on hosts of one's own, see docs/real.md. A shell's own variable HOST is not meant.
 ifeq ($(origin HOST),command line)
 test-real: setup
 	@SGLANG_FLEET_REAL_INVENTORY='$(abspath $(HOST))' $(BIN)/python -m pytest tests/real/hosts
 else
 test-real: setup $(REAL_SETUP)
-	@$(BIN)/python -m pytest tests/real
+	@$(BIN)/python -m pytest tests/real --numprocesses 2 --dist loadgroup
 endif
 
 lint: setup

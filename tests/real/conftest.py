@@ -13,30 +13,33 @@ from tests.real.real_parser import RealParser
 Serve = Callable[[Sequence[str]], AbstractContextManager[server.RealServer]]
 
 HERE = Path(__file__).parent
-COUNTS = pytest.StashKey[list[str]]()
+COUNT = "count"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test of this tier."""
+    """Mark every test of this tier, and keep together what shares hosts, or something else that is slow to make."""
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.real)
+            item.add_marker(pytest.mark.xdist_group(str(item.path if item.path.parent == HERE else item.path.parent)))
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.stash[COUNTS] = []
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say what was compared: agreement about nothing would be worth nothing."""
-    for line in config.stash[COUNTS]:
-        terminalreporter.write_line(line)
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if getattr(report, "when", "") == "teardown":
+                for name, line in report.user_properties:
+                    if name == COUNT:
+                        terminalreporter.write_line(str(line))
 
 
 @pytest.fixture
-def counts(pytestconfig: pytest.Config) -> list[str]:
-    """Lines for the end of the run."""
-    return pytestconfig.stash[COUNTS]
+def counts(request: pytest.FixtureRequest) -> Iterator[list[str]]:
+    """Lines for the end of the run; they travel with the test's report, whichever process it ran in."""
+    lines: list[str] = []
+    yield lines
+    request.node.user_properties.extend((COUNT, line) for line in lines)
 
 
 @pytest.fixture(scope="session", params=RELEASES)
