@@ -1,11 +1,9 @@
 """Nothing secret leaves: one story of deploys, failures and a rollback, and then a search everywhere (F9-F12)."""
 
-import base64
 import json
 import os
 import re
 import secrets
-import subprocess
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +15,7 @@ import pytest
 from lab import Host, Lab, story
 from lab.paths import state_folder
 from tests.lab.operator import SETTINGS, STATE, UNIT, Operator, Ran, running_release
+from tests.lab.searching import files_holding, holding
 from tests.lab.watching import CommandLines, Watched, watching
 
 # Every secret that the product is given begins with the first, every one in the unit written by hand with the second:
@@ -46,33 +45,6 @@ class Told:
     runs: dict[str, Ran] = field(default_factory=dict)
     files: dict[str, list[Watched]] = field(default_factory=dict)
     command_lines: set[bytes] = field(default_factory=set)
-
-
-def spellings(value: str) -> list[str]:
-    """The value, and every way in which it can stand inside of base64."""
-    found = [value]
-    for before in range(3):
-        text = base64.b64encode(b"x" * before + value.encode()).decode()
-        found.append(text[-(-before * 8 // 6) : len(text) // 4 * 4 - 4])
-    return found
-
-
-def holding(text: str, value: str) -> list[str]:
-    """The lines in which the value stands, however it is spelled."""
-    forms = spellings(value)
-    return [line for line in text.splitlines() if any(form in line for form in forms)]
-
-
-def files_holding(value: str, *folders: Path | str) -> list[str]:
-    """The files below the folders in which the value stands."""
-    patterns = [f"--regexp={form}" for form in spellings(value)]
-    done = subprocess.run(
-        ["grep", "--recursive", "--files-with-matches", "--text", "--fixed-strings", *patterns, *folders],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.stdout.splitlines()
 
 
 def settings(**service: Any) -> dict[str, Any]:

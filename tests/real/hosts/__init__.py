@@ -1,0 +1,1 @@
+"""SGLang itself on two lab hosts. A package, so that its hosts go when its last test is over."""
