@@ -70,7 +70,7 @@ def why(ran: Ran) -> str:
 
 
 def names_the_dead(said: str) -> bool:
-    """Whether a killed scheduler is named: by SGLang's main process, or by a peer that noticed first and took all down."""
+    """Whether a killed scheduler is named: by SGLang's main process, or by a peer that was sooner to notice."""
     return bool(re.search(r"its process (scheduler_1|Rank 1 scheduler) was killed by signal 9|closed by peer", said))
 
 
