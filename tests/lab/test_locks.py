@@ -30,6 +30,8 @@ pytestmark = pytest.mark.usefixtures("healed", "freed")
 
 LOCK = f"{STATE}/lock.json"
 TAKEOVERS = f"{STATE}/lock-history.jsonl"
+UNHURRIED = QUICK | {"soak": "8s"}
+"""For what has to happen while the first host is still on its way."""
 
 
 @pytest.fixture(name="freed")
@@ -146,7 +148,7 @@ def test_f44_f46_an_interrupted_run_says_where_each_host_is_and_frees_them(
     serving: Operator, number: signal.Signals
 ) -> None:
     first, *others = serving.lab.hosts
-    ask_for_new_release(serving, rollout={"waves": [1, "100%"]})
+    ask_for_new_release(serving, rollout={"waves": [1, "100%"]}, health=UNHURRIED)
     process = serving.start("-y")
     read_until(process, "started as pid")
     with only_locked(*others):
@@ -162,7 +164,7 @@ def test_f44_f46_an_interrupted_run_says_where_each_host_is_and_frees_them(
 
 def test_f44_f46_a_run_that_is_interrupted_twice_ends_at_once_and_the_hosts_end_alone(serving: Operator) -> None:
     first, *others = serving.lab.hosts
-    ask_for_new_release(serving, rollout={"waves": [1, "100%"]})
+    ask_for_new_release(serving, rollout={"waves": [1, "100%"]}, health=UNHURRIED)
     process = serving.start("-y")
     read_until(process, "started as pid")
     with only_locked(*others):

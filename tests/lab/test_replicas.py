@@ -38,6 +38,11 @@ def ask(operator: Operator, *, number: int, rollout: dict[str, Any] | None = Non
     return "--stream-interval"
 
 
+HELD = "/usr/local/bin/systemd-analyze"
+HOLDS = '#!/bin/sh\nwhile [ -e "$0" ]; do sleep 0.1; done\nexec /usr/bin/systemd-analyze "$@"\n'
+"""Holds an activation before `checked` for as long as it is there: units are verified then."""
+
+
 @pytest.fixture(name="pairs")
 def two_pairs(operator: Operator) -> Operator:
     """h1+h2 and h3+h4, each a replica that serves."""
@@ -205,9 +210,11 @@ def test_f43_f47_nodes_that_still_wait_for_a_dead_controller_keep_nobody_out(pai
     h1, h2, *_ = pairs.lab.hosts
     pid = main_pid(h1)
     ask(pairs, number=80)
+    h1.write(HELD, HOLDS, mode=0o755)
     process = pairs.start("-y", "--limit", "h1", "--limit", "h2")
     read_until(process, "[h2]", "at `checked`")
-    h2.cut_network()  # so that it cannot be called back
+    h2.cut_network()  # so that it cannot be called back; h1 is not there yet, or both had the word by now
+    h1.run(f"rm {HELD}")
     text, _ = process.communicate(timeout=2 * STEP_SECONDS)
     h2.restore_network()
     assert process.returncode == 1, text
