@@ -73,7 +73,7 @@ def test_it_runs_as_the_services_user_without_the_key_in_argv(serving: Operator)
         assert host.run("stat -c '%U %a' /run/sglang-fleet/bench-k26-*").stdout.split() == ["sglang", "700"]
     finally:
         text = end_run(process, signal.SIGINT)
-    assert process.returncode == 130
+    assert process.returncode == 130, text
     assert "what was being measured is not recorded" in text
     wait_for(lambda: not measures(host) and not what_is_left(host), what="its end on the host")
     assert "nothing was measured" in run(serving, "bench", "fleet.py", "--recorded").out
