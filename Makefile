@@ -62,7 +62,7 @@ test-real: setup
 	@SGLANG_FLEET_REAL_INVENTORY='$(abspath $(HOST))' $(BIN)/python -m pytest tests/real/hosts
 else
 test-real: setup $(REAL_SETUP)
-	@$(BIN)/python -m pytest tests/real --numprocesses 2 --dist loadgroup
+	@$(BIN)/python -m pytest tests/real --numprocesses 2
 endif
 
 lint: setup

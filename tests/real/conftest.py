@@ -3,8 +3,10 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
 from tests.real import server, tiny_model
 from tests.real.installed import RELEASES
@@ -17,11 +19,23 @@ COUNT = "count"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test of this tier, and keep together what shares hosts, or something else that is slow to make."""
+    """Mark every test of this tier."""
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.real)
-            item.add_marker(pytest.mark.xdist_group(str(item.path if item.path.parent == HERE else item.path.parent)))
+
+
+class OneForTheHosts(LoadFileScheduling):  # type: ignore[misc]  # xdist is not typed
+    """As `--dist loadfile`, but all tests that share the lab's hosts run in one process."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return file.rpartition("/")[0] if "/hosts/" in file else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneForTheHosts:  # noqa: ANN401  # xdist's own
+    """Share tests out, where there are several processes."""
+    return OneForTheHosts(config, log)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
