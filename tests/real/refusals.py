@@ -32,6 +32,7 @@ def ask(version: str, servers: Sequence[dict[str, object]], *, folder: Path) -> 
     }
     done = subprocess.run(
         [installed.python(), WORKER, tiny_model.make(folder / "first")],
+        cwd=folder,  # relative paths of the settings shall mean nothing that happens to be there
         env=environment,
         input="".join(json.dumps(server) + "\n" for server in servers),
         capture_output=True,
