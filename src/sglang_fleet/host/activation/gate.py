@@ -100,13 +100,7 @@ class Gate:
                 self._late(last)
             if not self._watch.busy and now >= next_ask:
                 asked = now
-                self._watch.ask(
-                    left[0] if left else None,
-                    health=first,
-                    ready=True,
-                    opening=self._spec.interval,
-                    within=until - now,
-                )
+                self._watch.ask(left[0] if left else None, health=first, starting=True, within=until - now)
             if last is not _NOT_YET:
                 self._progress(last, status, now, until)
             self._watch.pause()

@@ -128,11 +128,8 @@ def going_on(layout: Layout) -> dict[str, str] | None:
     activation = _holding(layout)
     if not activation or not lives(layout, activation, begun=True):
         return None
-    try:
-        asked = json.loads((layout.activation(activation) / "request.json").read_text())
-        return {"activation": activation, **{key: str(asked.get(key) or "") for key in ("mode", "release")}}
-    except (OSError, ValueError, AttributeError):
-        return {"activation": activation, "mode": "", "release": ""}
+    asked = read_mapping(layout.activation(activation) / "request.json")
+    return {"activation": activation, **{key: str(asked.get(key) or "") for key in ("mode", "release")}}
 
 
 def _holding(layout: Layout) -> str:

@@ -62,8 +62,7 @@ class Watch:
         proof: Proof | None,
         *,
         health: bool = True,
-        ready: bool = False,
-        opening: float = 0.0,
+        starting: bool = False,
         within: float | None = None,
     ) -> None:
         """Begin to ask; a proof may take what is left of the time, and a second of it at least.
@@ -71,13 +70,13 @@ class Watch:
         Args:
             proof: what is asked beside /health.
             health: whether /health is asked.
-            ready: whether /ready may stand for /health.
-            opening: seconds for which a port that nobody listens on yet is tried again.
+            starting: whether /ready may stand for /health, and a port nobody listens on yet is tried for an interval.
             within: the seconds that are left.
         """
         if proof is not None and within is not None and within < proof.seconds:
             proof = replace(proof, seconds=max(within, 1.0))
-        question = replace(self.spec.question, proof=proof, health=health, ready=ready, opening=opening)
+        opening = self.spec.interval if starting else 0.0
+        question = replace(self.spec.question, proof=proof, health=health, ready=starting, opening=opening)
         self._asked_at = self.around.clock.monotonic()
         self._patience = question.patience
         self.asked = proof

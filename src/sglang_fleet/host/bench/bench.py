@@ -12,7 +12,7 @@ from ..activation.proofs import records
 from ..errors import HostError
 from ..files import utc_now
 from ..keeping.busy import taken
-from ..keeping.lock import LONGEST_TEXT
+from ..keeping.lock import one_line
 from .measuring import measure
 from .quiet import quiet
 from .sweep import Sweep
@@ -36,7 +36,7 @@ def run(request: dict[str, Any], *, say: Callable[[str], None]) -> int:
         points = measure(sweep, target, service=layout.service, check=process.check, say=say)
     bench = {
         "at": utc_now(),
-        "by": " ".join(str(request.get("by") or "").split())[:LONGEST_TEXT],
+        "by": one_line(request.get("by")),
         "version": target.version,
         "input_tokens": sweep.input_tokens,
         "output_tokens": sweep.output_tokens,

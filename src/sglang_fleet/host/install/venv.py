@@ -26,6 +26,7 @@ from ..files import (
     human_size,
     locked,
     random_name,
+    read_mapping,
     remove_leftovers,
     remove_tree,
     storage,
@@ -111,11 +112,7 @@ def run(request: dict[str, Any], *, say: Callable[[str], None]) -> None:
 
 def is_complete(place: str, venv_id: str) -> bool:
     """Say whether a folder is a venv that was finished: its manifest is written last."""
-    try:
-        manifest = json.loads(Path(place, MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    named = isinstance(manifest, dict) and manifest.get("venv_id") == venv_id
+    named = read_mapping(Path(place, MANIFEST)).get("venv_id") == venv_id
     return named and os.access(str(Path(place, "bin", "python")), os.X_OK)
 
 

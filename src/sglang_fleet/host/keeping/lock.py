@@ -96,8 +96,8 @@ def _wanted(request: Mapping[str, Any], now: Moment) -> Lease:
         raise HostError("the request's lock makes no sense: `seconds` is a number, `machine` a mapping") from None
     return Lease(
         run=checked_name(request, "run"),
-        who=_text(request.get("who")) or "unknown",
-        what=_text(request.get("what")),
+        who=one_line(request.get("who")) or "unknown",
+        what=one_line(request.get("what")),
         since=now.text,
         seconds=seconds,
         anchor=now,
@@ -105,5 +105,6 @@ def _wanted(request: Mapping[str, Any], now: Moment) -> Lease:
     )
 
 
-def _text(value: object) -> str:
+def one_line(value: object) -> str:
+    """Return what somebody says of themselves as it is kept and shown."""
     return " ".join(str(value or "").split())[:LONGEST_TEXT]
