@@ -168,10 +168,6 @@ class AnyFleet(ABC):
         text = host.run(f"cat {STATE}/services/{service or self.service}/proven.json", check=False).stdout
         return [entry["release"] for entry in json.loads(text)["releases"]] if text else []
 
-    def journal(self, host: AnyHost, unit: str | None = None) -> str:
-        """What a unit has said since the host was switched on."""
-        return host.run(f"journalctl --no-pager -o cat -b -u {unit or self.unit}").stdout
-
     def processes(self, host: AnyHost, unit: str | None = None) -> dict[str, int]:
         """The processes of a unit: what each calls itself, such as `sglang::scheduler_PP0`, and its pid on the host.
 

@@ -33,8 +33,6 @@ _YAML = YAML(typ="safe", pure=True)
 _SETTINGS: dict[str, Any] = _YAML.load(REAL / "settings.yml")
 _OLDER: dict[str, Any] = _YAML.load(REAL / "older.yml")
 
-ARGUMENTS: dict[str, Any] = _SETTINGS["services"][SERVICE]["args"]
-ENVIRONMENT: dict[str, str] = _SETTINGS["services"][SERVICE]["environment"]
 ONE_STAGE: dict[str, Any] = _OLDER["services"][SERVICE]["args"]
 """Changes to the arguments for a server in one piece, which is all that 0.5.9 can be on a CPU."""
 
