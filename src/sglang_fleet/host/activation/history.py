@@ -123,13 +123,14 @@ def past(layout: Layout) -> list[dict[str, Any]]:
     One without a result, which goes on or was killed, has the outcome null; what older records do not have is empty.
     """
     folders = (path for path in layout.activations.glob("[!.]*") if path.is_dir())
-    entries = [_entry(layout.service, folder) for folder in folders]
-    return newest_first(entries)
+    entries = [(place_of(read_mapping(folder / "began.json")), _entry(layout.service, folder)) for folder in folders]
+    entries.sort(key=lambda one: one[0], reverse=True)  # many share a second, in which their names have no order
+    return newest_first(entry for _, entry in entries)
 
 
 def newest_first(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Sort what `past` returned, of whatever services."""
-    return sorted(entries, key=lambda entry: (entry["started_at"], entry["activation"]), reverse=True)
+    """Sort what `past` returned, of whatever services; what began in one second stays in its order."""
+    return sorted(entries, key=lambda entry: str(entry["started_at"]), reverse=True)
 
 
 def _entry(service: str, folder: Path) -> dict[str, Any]:

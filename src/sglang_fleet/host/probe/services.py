@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .basis import Json
 
 PRIVATE_FILES = frozenset({"environment", "environment.secret", "secrets.yaml"})  # as sglang_fleet/render.py has them
+UNTOUCHED = ("refused", "rejected", "nothing")  # outcomes of activations that changed nothing
 COMPARED_FILES = frozenset({"environment", "unit"})  # whose texts are sent, where they differ
 
 
@@ -53,12 +54,39 @@ def proven(folder: str) -> list[dict[str, str]]:
 
 
 def last_activation(folder: str) -> dict[str, Any] | None:
-    """The newest activation; its names begin with the time."""
-    found = names(f"{folder}/activations")
-    if not found:
+    """The newest activation; one that touched nothing says nothing of the service, unless there is no other."""
+    newest_first = by_age(f"{folder}/activations")[::-1]
+    if not newest_first:
         return None
-    newest = f"{folder}/activations/{found[-1]}"
-    return {"id": found[-1], "outcome": leaf(outcome, newest), "by": asked_by(newest)}
+    last = next((one for one in newest_first if leaf(outcome, one) not in UNTOUCHED), newest_first[0])
+    return {"id": os.path.basename(last), "outcome": leaf(outcome, last), "by": asked_by(last)}
+
+
+def by_age(folder: str) -> list[str]:
+    """The activations, oldest first, whatever the clocks of controllers say, by which they are named.
+
+    Those that began have a place. One that did not comes after them if it was asked for after the last of them.
+    """
+    found = [(place(path), asked_at(path), path) for path in (f"{folder}/{name}" for name in names(folder))]
+    last, since = max(((at_place, asked) for at_place, asked, _ in found), default=(0, 0))
+
+    def age(one: tuple[int, int, str]) -> tuple[int, int, str]:
+        at_place, asked, path = one
+        return at_place or (last + 1 if asked > since else 0), asked, path
+
+    return [path for _, _, path in sorted(found, key=age)]
+
+
+def place(folder: str) -> int:
+    """Where an activation stands among those that began; 0 for one that did not, or does not say."""
+    found = leaf(read_object, f"{folder}/began.json").get("place")
+    return found if isinstance(found, int) else 0
+
+
+def asked_at(folder: str) -> int:
+    """When an activation was asked for, by this host's clock, in nanoseconds; 0 where that cannot be known."""
+    found = leaf(os.lstat, f"{folder}/request.json")
+    return found.st_mtime_ns if isinstance(found, os.stat_result) else 0
 
 
 def outcome(folder: str) -> str | None:

@@ -57,6 +57,13 @@ def test_a_clock_that_was_ahead_once_makes_no_old_activation_the_last_one(tmp_pa
     assert next_place(layout) == 3
 
 
+def test_activations_of_one_second_come_in_the_order_in_which_they_began(tmp_path: Path) -> None:
+    layout = Layout(tmp_path, "k26")
+    for name, place in (("a1", 2), ("a2", 1), ("a3", 3)):
+        write(layout, name, "began.json", {"release": "r2", "at": "2026-01-01T00:00:05Z", "place": place})
+    assert [entry["activation"] for entry in asked(tmp_path)] == ["a3", "a1", "a2"]
+
+
 def test_an_ended_activation_with_all_that_is_known_of_it(tmp_path: Path) -> None:
     layout = Layout(tmp_path, "k26")
     request = {

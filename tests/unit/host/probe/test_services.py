@@ -31,6 +31,31 @@ def test_an_activation_that_was_killed_has_no_outcome(deployed: Host) -> None:
     assert deployed.service().last_activation == Activation("20261129T170000Z-2", None)
 
 
+def test_the_last_activation_is_the_one_that_began_last_whatever_it_is_called(deployed: Host) -> None:
+    """Two may be asked for in one second, and by controllers whose clocks differ."""
+    folder = f"{SERVICE}/activations"
+    for at, (name, place) in enumerate(
+        [("20300101T000000Z-0", "?"), ("20261129T170000Z-f", 1), ("20261129T170000Z-0", 2)]
+    ):
+        deployed.write(f"{folder}/{name}/request.json", '{"by": "anna"}')
+        deployed.write(f"{folder}/{name}/began.json", json.dumps({"place": place}))
+        deployed.write(f"{folder}/{name}/result.json", '{"outcome": "proven"}')
+        os.utime(deployed.root / folder[1:] / name / "request.json", (at, at))
+    (deployed.root / folder[1:] / "20261129T170000Z-0/result.json").unlink()
+    assert deployed.service().last_activation == Activation("20261129T170000Z-0", None, "anna")
+
+
+@pytest.mark.parametrize("outcome", ["refused", "rejected", "nothing"])
+def test_an_activation_that_touched_nothing_hides_none_that_goes_on(deployed: Host, outcome: str) -> None:
+    deployed.write(f"{SERVICE}/activations/20261129T170000Z-2/began.json", '{"place": 7}')
+    deployed.write(f"{SERVICE}/activations/20261129T180000Z-3/request.json", "{}")
+    deployed.write(f"{SERVICE}/activations/20261129T180000Z-3/result.json", json.dumps({"outcome": outcome}))
+    assert deployed.service().last_activation == Activation("20261129T170000Z-2", None)
+    for name in ("20261129T170000Z-2", "20261129T161600Z-0", "20261129T161500Z-1"):
+        shutil.rmtree(deployed.root / SERVICE[1:] / "activations" / name)
+    assert deployed.service().last_activation == Activation("20261129T180000Z-3", outcome)
+
+
 def test_an_installed_release_whose_folder_has_gone_has_no_manifest(deployed: Host) -> None:
     deployed.write(UNIT_PATH, "[X-Sglang-Fleet]\nService=k26\nRelease=gone\n")
     service = deployed.service()
