@@ -19,8 +19,8 @@ from .words import waits_at
 if TYPE_CHECKING:
     from pathlib import Path
 
-POLL = 0.1
-"""Seconds between two looks at the events."""
+POLL = 0.05
+"""Seconds between two looks at the events: three files, which are in memory."""
 
 LIFE_INTERVAL = 1.0
 """Seconds between two looks at whether the activation still runs."""

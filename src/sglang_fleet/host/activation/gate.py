@@ -7,6 +7,7 @@ is ours.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Callable, NoReturn
 
 from ..machine.answers import HEALTHY, LOADING, SILENT, STARTING, Answer
@@ -103,7 +104,7 @@ class Gate:
                 self._watch.ask(left[0] if left else None, health=first, starting=True, within=until - now)
             if last is not _NOT_YET:
                 self._progress(last, status, now, until)
-            self._watch.pause()
+            self._watch.pause(until=math.inf if self._watch.busy else next_ask)
 
     def soak(self) -> float:
         """Wait through the soak, with one more completion at its end; returns the seconds it took.
@@ -115,16 +116,13 @@ class Gate:
         began, soak = self._around.clock.monotonic(), span(self._spec.soak)
         last = "answers" if self._spec.question.probe == "alive" else "completions"
 
-        def over(now: float) -> bool:
-            return now >= began + self._spec.soak
-
         def soaking(now: float) -> str:
-            if over(now):
+            if now >= began + self._spec.soak:
                 late = span(round(now - began - self._spec.soak))
                 return f"soaked for {soak}, waiting {late} for the last {last}"
             return f"healthy, soaking, {span(now - began)} of {soak}"
 
-        Serving(self._watch).run(over=over, proving=True, waits="soak", says=soaking)
+        Serving(self._watch).run(until=began + self._spec.soak, proving=True, waits="soak", says=soaking)
         return self._around.clock.monotonic() - began
 
     def hold(self, done: Callable[[], bool], *, until: float) -> bool:
@@ -142,15 +140,15 @@ class Gate:
         """
         came = [done()]
 
-        def over(now: float) -> bool:
+        def over() -> bool:
             came[0] = came[0] or done()
-            return came[0] or now >= until
+            return came[0]
 
         def holding(now: float) -> str:
             return f"healthy, waiting for the word to go on, {span(round(max(until - now, 0.0)))} left"
 
         if not came[0]:
-            Serving(self._watch).run(over=over, proving=False, waits="holding", says=holding)
+            Serving(self._watch).run(until=until, over=over, proving=False, waits="holding", says=holding)
         return came[0]
 
     def record(self, release: str, *, at: str) -> Record:

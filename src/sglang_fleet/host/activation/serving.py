@@ -32,10 +32,19 @@ class Serving:
         self._watch = watch
         self._completion_due = COMPLETION_INTERVAL
 
-    def run(self, *, over: Callable[[float], bool], proving: bool, waits: str, says: Callable[[float], str]) -> None:
-        """Watch a server that serves until it is `over`.
+    def run(
+        self,
+        *,
+        until: float,
+        over: Callable[[], bool] | None = None,
+        proving: bool,
+        waits: str,
+        says: Callable[[float], str],
+    ) -> None:
+        """Watch a server that serves until a moment of the clock, or until it is `over`.
 
         Args:
+            until: the moment.
             over: asked at each look, and between them.
             proving: ask for many short completions, spread over the time, and at its end for one like the first; else
                 only for one like the first now and then.
@@ -64,14 +73,17 @@ class Serving:
                     said = f"{why}, and {answer.text}" if why and why != answer.text else answer.text
                     self._watch.fail(f"was healthy for {span(now - began)}, then not: {said}")
                 why = answer.text if asked is None else why
-            final = final or over(now)
+            final = final or now >= until or (over is not None and over())
             if final and not proving:
                 return
             if not self._watch.busy and (now >= next_ask or (final and not failures)):
                 # A question that was out when the time was over proves nothing of its end.
                 last = self._ask_on(final=final, proving=proving, sent=sent, failures=failures, age=now - began)
             self._watch.around.events.wait(waits, waits, says(now), age=now - began)
-            self._watch.pause(None if final else over)
+            if final:
+                self._watch.pause()
+            else:
+                self._watch.pause(until=until, over=over)
 
     def _ask_on(self, *, final: bool, proving: bool, sent: int, failures: int, age: float) -> bool:
         """Ask a server that serves for what is next: /health, some short completions, or one like the first.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Callable, NoReturn
 
@@ -19,7 +20,7 @@ LONGEST_LOOK = 1.0
 """Seconds at most between two looks at the process."""
 
 END_POLL = 0.1
-"""Seconds between two looks whether what is waited for is over: they cost next to nothing."""
+"""Seconds between two looks whether a word has come: they cost next to nothing."""
 
 
 class Watch:
@@ -124,14 +125,15 @@ class Watch:
         """Seconds between two looks at most."""
         return min(self.spec.interval, LONGEST_LOOK)
 
-    def pause(self, over: Callable[[float], bool] | None = None) -> None:
+    def pause(self, *, until: float = math.inf, over: Callable[[], bool] | None = None) -> None:
         """Let time pass until the next look, which comes sooner when the answer is there.
 
         Args:
-            over: whether what is waited for is over at a moment; then, too, the next look comes at once.
+            until: the moment of the clock at which there is something to do, if that comes sooner.
+            over: whether what is waited for has come; then, too, the next look comes at once.
         """
         clock = self.around.clock
-        until = clock.monotonic() + self.look
+        until = min(until, clock.monotonic() + self.look)
         left = until - clock.monotonic()
         while left > 0:
             step = left if over is None else min(left, END_POLL)
@@ -140,7 +142,7 @@ class Watch:
                     return
             else:
                 clock.sleep(step)
-            if over is not None and over(clock.monotonic()):
+            if over is not None and over():
                 return
             left = until - clock.monotonic()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
+from itertools import chain, repeat
 from typing import Any, Callable, Mapping
 
 from .addresses import local_address
@@ -36,8 +37,9 @@ HEALTH_TIMEOUT = 25.0
 READY_TIMEOUT = 5.0
 """Seconds for one /ready. It generates nothing and takes a millisecond (sglang 0.5.23; 0.5.9 has none)."""
 
-READY_PAUSE = 0.25
-"""Seconds between two /ready of a server that warms up: it says 503 in a millisecond, and each is a line of its log."""
+READY_PAUSES = 0.1, 0.15, 0.2, 0.25
+"""Seconds between two /ready of a server that warms up, the last ones again and again: it says 503 in a millisecond,
+and each is a line of its log."""
 
 COMPLETION_TIMEOUT = 60.0
 """Seconds for one completion; the first one of a server may compile kernels."""
@@ -212,8 +214,9 @@ def _ready_status(client: Client) -> int | None:
 
 def _gets_ready(client: Client, until: float) -> bool:
     """Ask /ready of a server that warms up, again and again until that moment."""
-    while time.monotonic() + READY_PAUSE < until:
-        time.sleep(READY_PAUSE)
+    pauses = chain(READY_PAUSES, repeat(READY_PAUSES[-1]))
+    while (left := until - time.monotonic()) > 0:
+        time.sleep(min(next(pauses), left))
         status = _ready_status(client)
         if status != UNAVAILABLE:
             return status == OK

@@ -119,7 +119,7 @@ def test_a_port_that_nobody_listens_on_yet_is_tried_without_a_pause(tmp_path: Pa
 
 
 def test_a_server_that_warms_up_is_asked_once_an_interval_however_long_the_question_takes(tmp_path: Path) -> None:
-    for seconds, moments in ((0.25, [1000, 1002.25, 1004.5]), (2.0, [1000, 1002, 1004]), (2.5, [1000, 1002.5, 1005])):
+    for seconds, moments in ((0.25, [1000, 1002, 1004]), (2.0, [1000, 1002, 1004]), (2.5, [1000, 1002.5, 1005])):
         tested, _, host = gate(tmp_path / str(seconds), startup_deadline=7, interval=2)
         asker = timely(tested, host, health=UNHEALTHY, seconds=seconds)
         with pytest.raises(StartError, match="503, loading"):

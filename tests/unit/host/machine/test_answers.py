@@ -127,7 +127,8 @@ def test_a_server_that_warms_up_for_longer_is_loading(talking: Talking) -> None:
     talking.replies["/ready"] = talking.replies["/health"] = (503, {})
     proof = Says(1.0, Answer(ANSWERED, "never asked"))
     assert ask(question(talking, ready=True, opening=0.6, proof=proof)).kind == "loading"
-    assert talking.paths == ["/ready", "/health", "/ready", "/ready"]
+    assert talking.paths[:2] == ["/ready", "/health"]
+    assert 1 <= talking.paths[2:].count("/ready") == len(talking.paths) - 2 <= 4  # after 0.1, 0.25, 0.45 and 0.6 s
 
 
 def test_a_ready_that_hangs_is_given_up_soon(talking: Talking, monkeypatch: pytest.MonkeyPatch) -> None:
