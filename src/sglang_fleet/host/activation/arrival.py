@@ -31,6 +31,7 @@ class Arrival:
         stopped: whether the old server may have been stopped, ahead of the start of the new one.
         resumed: whether an interrupted activation is being finished.
         gate: the one that was passed; None for none yet.
+        invocation: the start that answered last, as systemd names it; "" for none, as where a server stays stopped.
     """
 
     around: Surroundings
@@ -40,6 +41,7 @@ class Arrival:
     stopped: bool = False
     resumed: bool = False
     gate: Gate | None = None
+    invocation: str = ""
 
     def clear(self, old: Status) -> None:
         """Stop the old server and wait for the word to start the new one; nothing to do without that barrier.
@@ -94,7 +96,7 @@ class Arrival:
             return False
         watched = Watched.of(self.switch.files.name, seen.status, adopted=True)
         try:
-            Gate(self.around, watched, destination.gate).ready()
+            self._passed(Gate(self.around, watched, destination.gate))
         except StartError as failure:
             self.around.events.tell("unhealthy", f"{destination.name} runs, but: {failure.reason}")
             return False
@@ -115,7 +117,7 @@ class Arrival:
             raise StartError(f"{destination.name} had passed, and does not run any more", served=True)
         watched = Watched.of(self.switch.files.name, seen.status, adopted=True)
         gate = Gate(self.around, watched, destination.gate, stop=self.barriers.late, before=known)
-        gate.ready()
+        self._passed(gate)
         self._hold(gate)
 
     def settled(self) -> None:
@@ -130,6 +132,7 @@ class Arrival:
 
     def _start(self, destination: Destination, *, old: Status, served: bool) -> Watched | None:
         """Install the destination's files and start its server; None when it is one that was stopped."""
+        self.invocation = ""
         self.switch.install(destination.pieces)
         self.switch.enable(destination.enabled)
         if not destination.running:
@@ -151,9 +154,15 @@ class Arrival:
         self._hold(gate)
 
     def _ready(self, gate: Gate) -> None:
-        took = gate.ready()
+        took = self._passed(gate)
         self.seconds.setdefault("start", took)
         self.around.events.tell("answered", f"answered, {took:.0f} s after its start")
+
+    def _passed(self, gate: Gate) -> float:
+        """Wait until the gate is passed, and note by which start; returns the seconds that it took."""
+        took = gate.ready()
+        self.invocation = gate.invocation
+        return took
 
     def _hold(self, gate: Gate) -> None:
         if not self.barriers.settled:

@@ -17,7 +17,7 @@ from .releases import Proven, UnusableError, add_proven, read_proven
 if TYPE_CHECKING:
     from .decide import Seen
     from .gate import Surroundings
-    from .layout import Layout, UnitFiles
+    from .layout import Layout
     from .outcome import Result
 
 
@@ -26,7 +26,6 @@ class Ending:
     """The end of one transaction.
 
     Attributes:
-        files: of the service's unit.
         last_lines: reads the last journal lines of one start.
         given_up: says why the controller wants the activation to go back; "" when it does not.
     """
@@ -34,7 +33,6 @@ class Ending:
     result: Result
     layout: Layout
     around: Surroundings
-    files: UnitFiles
     last_lines: Callable[[str, journal.Masks], list[str]]
     given_up: Callable[[], str]
 
@@ -59,32 +57,33 @@ class Ending:
         said = journal.cause(lines) if error.died else ""
         return masks.hide(f"{reason}: {said}" if said else reason), lines
 
-    def record(self, name: str, outcome: str, reason: str) -> None:
+    def record(self, name: str, outcome: str, reason: str, *, invocation: str) -> None:
         """End well, once it is on the disk: what is not recorded is not proven, and the next run checks it again."""
         try:
-            self.prove(name)
+            self.prove(name, invocation=invocation)
         except HostError as error:
             self.end("failed", f"{reason}, but that could not be recorded: {error}")
         else:
             self.end(outcome, reason)
 
-    def prove(self, name: str) -> None:
-        """Make sure that the last proven entry is this one, and the start that runs its. Raises HostError."""
+    def prove(self, name: str, *, invocation: str) -> None:
+        """Make sure that the last proven entry is this one.
+
+        Args:
+            name: what was proven.
+            invocation: the start of it that was, which need not be the one that runs by now; "" for none.
+
+        Raises:
+            HostError: it cannot be read or written.
+        """
         known = read_proven(self.layout.proven)
         at, activation = self.around.clock.utc(), self.result.activation
-        entry = Proven(name, at, activation, invocation=self._invocation())
+        entry = Proven(name, at, activation, invocation=invocation)
         if not known or known[-1].release != name:
             add_proven(self.layout.proven, entry)
             return
         with contextlib.suppress(HostError, OSError):  # it is proven all the same
             add_proven(self.layout.proven, entry)
-
-    def _invocation(self) -> str:
-        """Return which start of the unit runs; "" where systemd does not say."""
-        try:
-            return self.around.manager.show(self.files.name).invocation
-        except SystemctlError:
-            return ""
 
     def end(self, outcome: str, reason: str, lines: list[str] | None = None) -> None:
         """Set how it ends."""

@@ -156,6 +156,11 @@ class Gate:
         return Record.of(release, at=at, model=self._spec.proofs.model, found=self._found)
 
     @property
+    def invocation(self) -> str:
+        """Return which start of the unit is watched, as systemd names it."""
+        return self._watched.invocation
+
+    @property
     def _unproven(self) -> Answer:
         what = "an embedding" if self._spec.question.probe == "embedding" else "a completion"
         return Answer(SILENT, f"200, but {what} did not come back yet", served=True)

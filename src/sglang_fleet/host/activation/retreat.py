@@ -78,7 +78,7 @@ class Retreat:
         if not self._runs_already(destination):
             self.arrival.back(destination, old=old, served=served)
         try:
-            self.ending.prove(destination.name)
+            self.ending.prove(destination.name, invocation=self.arrival.invocation)
         except HostError as error:  # it runs: a list that cannot be written does not change that
             events.tell("unrecorded", f"{destination.name} answered, but that could not be recorded: {error}")
         stayed = self._leaves and destination.name != result.previous

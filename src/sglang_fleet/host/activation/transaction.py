@@ -63,7 +63,7 @@ class Transaction:
         self.barriers = Barriers(self.request.barriers, self.events)
         self.result = Result.of(self.request, started_at=self.around.clock.utc())
         self.arrival = Arrival(self.around, self.switch, self.barriers, self.result.seconds)
-        self.ending = Ending(self.result, self.layout, self.around, self.files, self.last_lines, self.barriers.late)
+        self.ending = Ending(self.result, self.layout, self.around, self.last_lines, self.barriers.late)
         self.retreat = Retreat(self.request, self.groundwork, self.destinations, self.arrival, self.ending)
 
     def run(self) -> Result:
@@ -142,7 +142,7 @@ class Transaction:
             self.retreat.after(error, seen, previous)
         else:
             self.comparison.keep(destination.name, self.arrival.gate)
-            self.ending.record(destination.name, "proven", f"release {destination.name} answered and soaked")
+            self._record(destination.name, "proven", f"release {destination.name} answered and soaked")
 
     def _return(self, seen: decide.Seen) -> None:
         """Leave the release for what was before it, or for the one that was named."""
@@ -157,7 +157,7 @@ class Transaction:
         self.result.previous = name
         destination = without_soak(self.destinations.read(name))
         if not self.request.restart and self.arrival.is_there(seen, destination):
-            self.ending.record(name, "already", f"{name} runs and answers; nothing was restarted")
+            self._record(name, "already", f"{name} runs and answers; nothing was restarted")
             return
         installed = decide.installed_name(seen, self.files.name)
         if installed not in (release, name):
@@ -173,7 +173,7 @@ class Transaction:
         except Exception as error:  # noqa: BLE001 - one attempt, and its failure is told (F28)
             self.retreat.after(error, seen, previous)
         else:
-            self.ending.record(name, "returned", back_there(destination))
+            self._record(name, "returned", back_there(destination))
 
     def _resume(self, unfinished: Pending) -> None:
         """Finish what was interrupted: wait on where it had passed, or else go back.
@@ -202,7 +202,11 @@ class Transaction:
         else:
             self.comparison.keep(name, self.arrival.gate)
             outcome = "proven" if activates else "returned"
-            self.ending.record(name, outcome, f"{name} answered, also after an interruption")
+            self._record(name, outcome, f"{name} answered, also after an interruption")
+
+    def _record(self, name: str, outcome: str, reason: str) -> None:
+        """End well, with the start that answered as the proven one."""
+        self.ending.record(name, outcome, reason, invocation=self.arrival.invocation)
 
     def _checked(self, seen: decide.Seen, *, gpus: bool) -> decide.Seen:
         """Refuse while others hold what is needed, and wait for the first word; returns the host as it is then.

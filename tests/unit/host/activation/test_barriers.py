@@ -485,8 +485,8 @@ def test_one_that_was_killed_on_the_way_back_goes_on_with_it(host: FakeHost) -> 
     host.systemd.servers["r1"] = Server(ready_after=5, stop_takes=1)
     transaction = host.transaction("r2", barriers=ALL)
 
-    def killed(name: str) -> None:
-        raise Killed(name)
+    def killed(name: str, *, invocation: str) -> None:
+        raise Killed(name, invocation)
 
     transaction.ending.prove = killed  # type: ignore[method-assign]
     with pytest.raises(Killed):
@@ -519,8 +519,8 @@ def test_once_it_only_has_to_be_recorded_no_word_counts(host: FakeHost) -> None:
     Controller(host).permits(*ALL)
     transaction = host.transaction("r2", barriers=ALL)
 
-    def killed(name: str) -> None:
-        raise Killed(name)
+    def killed(name: str, *, invocation: str) -> None:
+        raise Killed(name, invocation)
 
     transaction.ending.prove = killed  # type: ignore[method-assign]
     with pytest.raises(Killed):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from sglang_fleet.host.activation.comparing import Comparison
 from sglang_fleet.host.activation.layout import Layout
 from sglang_fleet.host.activation.outcome import ShutdownError
 from sglang_fleet.host.activation.releases import read_proven
@@ -61,6 +62,24 @@ def test_the_start_that_was_proven_is_recorded_also_of_a_release_that_was_proven
         assert entry.invocation == host.systemd.show(UNIT).invocation
     assert entry.activation == "a1"
     assert entry.invocation == "i2"
+
+
+def test_a_start_that_came_after_the_proof_is_not_recorded_as_proven(
+    host: FakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.release("r1")
+    monkeypatch.setattr(Comparison, "keep", lambda *_: host.systemd.start("r1"))
+    assert host.transaction("r1").run().outcome == "proven"
+    [entry] = read_proven(host.layout.proven)
+    assert (entry.invocation, host.systemd.show(UNIT).invocation) == ("i1", "i2")
+
+
+def test_what_is_back_in_place_and_stays_stopped_has_no_proven_start(host: FakeHost) -> None:
+    host.release("r2", server=DIES)
+    host.place_by_hand()
+    host.systemd.stop()
+    assert host.transaction("r2").run().outcome == "returned"
+    assert [entry.invocation for entry in read_proven(host.layout.proven)] == [""]
 
 
 def test_a_proven_release_that_runs_is_left_alone(host: FakeHost) -> None:
