@@ -27,7 +27,7 @@ def tell(text: str) -> None:
     print(f"\n\033[1m=== {text}\033[0m\n", flush=True)
 
 
-def pyinfra(lab: Lab, key: dict[str, str], *arguments: str, expect: int = 0) -> None:
+def pyinfra(lab: Lab, environment: dict[str, str], *arguments: str, folder: Path = REPOSITORY, expect: int = 0) -> None:
     """Run pyinfra as an operator would, in sight.
 
     Raises:
@@ -38,7 +38,7 @@ def pyinfra(lab: Lab, key: dict[str, str], *arguments: str, expect: int = 0) -> 
     print(f"\033[1m$ pyinfra {shown}\033[0m", flush=True)
     command = network.inside(lab.name, str(PYINFRA), *words)
     done = subprocess.run(
-        command, cwd=REPOSITORY, env=os.environ | lab.environment | key, stdin=subprocess.DEVNULL, check=False
+        command, cwd=folder, env=os.environ | lab.environment | environment, stdin=subprocess.DEVNULL, check=False
     )
     print(f"\n(exit status {done.returncode})", flush=True)
     if done.returncode != expect:

@@ -1,10 +1,8 @@
 """`make demo-real`: SGLang itself on a systemd host of this machine, deployed, broken, kept, and upgraded."""
 
 import json
-import os
 import secrets
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -12,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab import Lab, LabError, network
-from lab.demo import PYINFRA, REPOSITORY, UNKNOWN_FLAG, tell
+from lab import Lab, LabError
+from lab.demo import REPOSITORY, UNKNOWN_FLAG, pyinfra, tell
 
 REAL = Path(__file__).parent / "real"
 SERVICE = "tiny"
@@ -43,24 +41,9 @@ class Operator:
             shutil.copyfile(source, self.folder / place)
 
     def pyinfra(self, *words: str, expect: int = 0) -> None:
-        """Run pyinfra in sight.
-
-        Raises:
-            LabError: it ended with another exit status than the story expects.
-        """
-        shown = " ".join(f"'{word}'" if '"' in word else word for word in ("inventory/lab.py", *words))
-        print(f"\033[1m$ pyinfra {shown}\033[0m", flush=True)
+        """Run pyinfra in sight. Raises LabError when it ends with another exit status than the story expects."""
         environment = {"PYTHONPATH": str(REPOSITORY), "TINY_API_KEY": self.api_key}
-        done = subprocess.run(
-            network.inside(self.lab.name, str(PYINFRA), "inventory/lab.py", *words),
-            cwd=self.folder,
-            env=os.environ | self.lab.environment | environment,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-        print(f"\n(exit status {done.returncode})", flush=True)
-        if done.returncode != expect:
-            raise LabError(f"the demo expected exit status {expect} here, not {done.returncode}")
+        pyinfra(self.lab, environment, *words, folder=self.folder, expect=expect)
 
     def show(self) -> None:
         """Print what the server on each host answers, and which release of SGLang it says it is."""

@@ -6,6 +6,7 @@ import socket
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tests.lab.commands import Ended
@@ -14,6 +15,29 @@ from tests.lab.operator import STATE, Ran
 PROMPT = "w3 w4 w5"
 OWN_KEY = "the service's own"
 """Stands for the key of the service, whatever that is."""
+
+
+@dataclass
+class Streamed:
+    """A streamed completion, as far as it has come.
+
+    Attributes:
+        status: of the answer; 0 as long as there is none.
+        tokens: how many have come.
+        whole: whether the server has said that this is all.
+    """
+
+    status: int = 0
+    tokens: int = 0
+    whole: bool = False
+
+    def read(self, line: bytes) -> None:
+        """Take one line of the answer in."""
+        event = line.decode().removeprefix("data: ").strip()
+        if event == "[DONE]":
+            self.whole = True
+        elif event:
+            self.tokens = json.loads(event)["meta_info"]["completion_tokens"]
 
 
 class AnyHost(Protocol):
@@ -109,8 +133,7 @@ class AnyFleet(ABC):
 
         A body makes it a POST. Status 0 stands for no answer, whatever the reason, which is then the second part.
         """
-        key = self.key if key == OWN_KEY else key
-        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+        headers = headers_with(self.key if key == OWN_KEY else key)
         data = None if body is None else json.dumps(body)
         try:
             with self.link(host, port or self.port, timeout=timeout) as link:
@@ -126,6 +149,23 @@ class AnyFleet(ABC):
             return answer.status, json.loads(text)
         except ValueError:
             return answer.status, text
+
+    def stream(self, host: AnyHost, into: Streamed, *, tokens: int, timeout: float) -> None:
+        """Complete PROMPT with so many tokens, and read until the server says that it is done or hangs up."""
+        sampling = {"max_new_tokens": tokens, "temperature": 0, "ignore_eos": True}
+        body = json.dumps({"text": PROMPT, "sampling_params": sampling, "stream": True})
+        client = http.client.HTTPConnection(host.address, self.port)
+        try:
+            client.sock = self.link(host, self.port, timeout=timeout)
+            client.request("POST", "/generate", body, headers_with(self.key))
+            answer = client.getresponse()
+            into.status = answer.status
+            for line in answer:
+                into.read(line)
+        except (OSError, http.client.HTTPException):
+            pass  # the connection is gone, and what had come is known
+        finally:
+            client.close()
 
     def complete(
         self, host: AnyHost, prompt: str = PROMPT, *, tokens: int = 8, port: int | None = None, **sampling: Any
@@ -186,3 +226,8 @@ class AnyFleet(ABC):
             pid, _, name = line.strip().partition(" ")
             found[name if name not in found else f"{name} {pid}"] = int(pid)
         return found
+
+
+def headers_with(key: str | None) -> dict[str, str]:
+    """The headers of a request, with a key or without."""
+    return {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})

@@ -3,8 +3,6 @@
 Each test costs as few starts as it can: a large model takes minutes for one. Failures are provoked on the first host.
 """
 
-import http.client
-import json
 import threading
 import time
 from collections.abc import Mapping
@@ -12,7 +10,7 @@ from typing import Any
 
 from tests.lab.incidents import read_until
 from tests.lab.operator import Ran, wait_for
-from tests.real.hosts.anyfleet import PROMPT, AnyFleet, AnyHost
+from tests.real.hosts.anyfleet import PROMPT, AnyFleet, AnyHost, Streamed
 
 PATIENCE = 3600
 """Seconds for a start: the health gate's own deadlines are far shorter where a start is."""
@@ -40,49 +38,32 @@ class Requests(threading.Thread):
     """One long request after the other, so that there is always one in flight, until told that the next is the last.
 
     Attributes:
-        ended: for each that got an answer, whether all of it came.
+        came: for each that was asked, how much of it.
     """
 
     def __init__(self, fleet: AnyFleet, host: AnyHost, *, tokens: int) -> None:
         super().__init__(daemon=True)
-        self.ended: list[bool] = []
-        self.begun = threading.Event()
+        self.came: list[Streamed] = []
         self._fleet, self._host, self._tokens = fleet, host, tokens
         self._last = threading.Event()
         self.start()
 
+    @property
+    def begun(self) -> bool:
+        """Whether the server works on one."""
+        return any(came.tokens for came in self.came)
+
     def run(self) -> None:
         """Ask until told to stop, or nobody answers."""
-        while not self._last.is_set() and self._ask():
-            pass
+        while not self._last.is_set() and (not self.came or self.came[-1].status == 200):
+            self.came.append(Streamed())
+            self._fleet.stream(self._host, self.came[-1], tokens=self._tokens, timeout=PATIENCE)
 
     def finish(self) -> list[bool]:
-        """Ask no more, and wait for the one in flight."""
+        """Ask no more, and wait for the one in flight; for each that got an answer, whether all of it came."""
         self._last.set()
         self.join(PATIENCE)
-        return self.ended
-
-    def _ask(self) -> bool:
-        sampling = {"max_new_tokens": self._tokens, "temperature": 0, "ignore_eos": True}
-        body = json.dumps({"text": PROMPT, "sampling_params": sampling, "stream": True})
-        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._fleet.key}"}
-        client = http.client.HTTPConnection(self._host.address, self._fleet.port)
-        status, whole = 0, False
-        try:
-            client.sock = self._fleet.link(self._host, self._fleet.port, timeout=PATIENCE)
-            client.request("POST", "/generate", body, headers)
-            answer = client.getresponse()
-            status = answer.status
-            for line in answer:
-                self.begun.set()
-                whole = whole or line.strip() == b"data: [DONE]"
-        except (OSError, http.client.HTTPException):
-            pass  # the connection is gone, and what had come is known
-        finally:
-            client.close()
-        if status == 200:
-            self.ended.append(whole)
-        return status == 200
+        return [came.whole for came in self.came if came.status == 200]
 
 
 def long_request(fleet: AnyFleet, host: AnyHost) -> int:
@@ -135,14 +116,15 @@ def test_a_change_is_what_the_server_says_and_the_way_back_waits_for_requests_in
     anywhere.change()
     processes = anywhere.processes(host).values()
     requests = Requests(anywhere, host, tokens=long_request(anywhere, host))
-    assert requests.begun.wait(PATIENCE)
+    wait_for(lambda: requests.begun, seconds=PATIENCE, what="a request in flight")
     process = anywhere.start("-y")
     text = read_until(process, f"[{host.name}]", "draining")
     assert requests.is_alive()
-    assert all(requests.finish()), "a request was cut off"
+    ended = requests.finish()
+    assert ended
+    assert all(ended), "a request was cut off"
     text += process.communicate(timeout=PATIENCE)[0]
     assert Ran(process.returncode, text).verdict(host.name).startswith("proven"), text
-    assert requests.ended
     assert host.run(f"ps -o args= -p {','.join(map(str, processes))}", check=False).stdout == ""
     assert_serves(anywhere, host, base)
 

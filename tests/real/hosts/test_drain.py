@@ -3,17 +3,16 @@
 SGLang drains by itself on SIGTERM, and for as long as it takes; the unit says how long, and who gets the signal.
 """
 
-import http.client
-import json
 import signal
 import threading
 
 import pytest
 
-from lab import Host, network
+from lab import Host
 from tests.lab.incidents import end_run, read_until
 from tests.lab.operator import Ran, wait_for
-from tests.real.hosts.fleet import API_KEY, PORT, PROMPT, UNIT, RealFleet
+from tests.real.hosts.anyfleet import Streamed
+from tests.real.hosts.fleet import UNIT, RealFleet
 
 pytestmark = pytest.mark.lab_only("how long their requests take is known of the small model alone")
 
@@ -31,53 +30,26 @@ DROPIN = f"/etc/systemd/system/{UNIT}.d/50-operator.conf"
 
 
 class Request(threading.Thread):
-    """One streamed request, from its start.
+    """One streamed request, from its start."""
 
-    Attributes:
-        status: of the answer; 0 as long as there is none.
-        tokens: how many have come.
-        whole: whether the server has said that this is all.
-    """
-
-    def __init__(self, host: Host, *, tokens: int) -> None:
+    def __init__(self, fleet: RealFleet, host: Host, *, tokens: int) -> None:
         super().__init__(daemon=True)
-        self.status = self.tokens = 0
-        self.whole = False
-        self._host, self._asked = host, tokens
+        self.came = Streamed()
+        self._fleet, self._host, self._asked = fleet, host, tokens
         self.start()
 
     def run(self) -> None:
         """Read until the server says that it is done, or closes the connection."""
-        sampling = {"max_new_tokens": self._asked, "temperature": 0, "ignore_eos": True}
-        body = json.dumps({"text": PROMPT, "sampling_params": sampling, "stream": True})
-        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {API_KEY}"}
-        client = http.client.HTTPConnection(self._host.address, PORT)
-        client.sock = network.connect(self._host.lab, self._host.address, PORT, timeout=SECONDS)
-        try:
-            client.request("POST", "/generate", body, headers)
-            answer = client.getresponse()
-            self.status = answer.status
-            for line in answer:
-                self._read(line.decode().removeprefix("data: ").strip())
-        except (OSError, http.client.HTTPException):
-            pass  # the connection is gone, and what had come is known
-        finally:
-            client.close()
-
-    def _read(self, event: str) -> None:
-        if event == "[DONE]":
-            self.whole = True
-        elif event:
-            self.tokens = json.loads(event)["meta_info"]["completion_tokens"]
+        self._fleet.stream(self._host, self.came, tokens=self._asked, timeout=SECONDS)
 
 
-def ask(host: Host, *, tokens: int, count: int = 1) -> list[Request]:
+def ask(fleet: RealFleet, host: Host, *, tokens: int, count: int = 1) -> list[Request]:
     """Requests that the server works on: the first token of each has come."""
-    requests = [Request(host, tokens=tokens) for _ in range(count)]
+    requests = [Request(fleet, host, tokens=tokens) for _ in range(count)]
 
     def begun() -> bool:
         assert all(request.is_alive() for request in requests)
-        return all(request.tokens for request in requests)
+        return all(request.came.tokens for request in requests)
 
     wait_for(begun, seconds=SECONDS, what="the first token of each request")
     return requests
@@ -108,7 +80,7 @@ def test_a_request_in_flight_survives_a_planned_restart_and_is_cut_at_the_drain_
     deploy(fleet)
     before = fleet.processes(host)
     write(fleet, drain="10m", requests=MANY + 1)
-    [request] = ask(host, tokens=LONG)
+    [request] = ask(fleet, host, tokens=LONG)
     process = fleet.operator.start("-y")
     try:
         text = read_until(process, "[h1]", "draining")
@@ -117,7 +89,7 @@ def test_a_request_in_flight_survives_a_planned_restart_and_is_cut_at_the_drain_
         assert len(fleet.complete(host).split()) == 8
         assert request.is_alive()
         request.join(SECONDS)
-        assert (request.status, request.tokens, request.whole) == (200, LONG, True)
+        assert request.came == Streamed(status=200, tokens=LONG, whole=True)
         text += process.communicate(timeout=SECONDS)[0]
     finally:
         if process.poll() is None:
@@ -129,14 +101,14 @@ def test_a_request_in_flight_survives_a_planned_restart_and_is_cut_at_the_drain_
 
     before = fleet.processes(host)
     write(fleet, drain="0s", requests=MANY)  # a shorter deadline counts at once, for the server that goes too
-    requests = ask(host, tokens=LONGEST, count=MANY)
+    requests = ask(fleet, host, tokens=LONGEST, count=MANY)
     done = fleet.deploy()
     assert done.status == 0, done.text
     assert done.verdict("h1").startswith("proven"), done.text
     for request in requests:
         request.join(SECONDS)
-        assert not request.whole
-        assert 0 < request.tokens < LONGEST
+        assert not request.came.whole
+        assert 0 < request.came.tokens < LONGEST
     assert_nothing_left(host, before)
 
 
@@ -149,11 +121,11 @@ def test_a_unit_that_signals_all_its_processes_loses_the_request(fleet: RealFlee
     try:
         host.run("systemctl daemon-reload")
         before = fleet.processes(host)
-        [request] = ask(host, tokens=LONG)
+        [request] = ask(fleet, host, tokens=LONG)
         host.run(f"systemctl stop {UNIT}", timeout=SECONDS)
         request.join(SECONDS)
     finally:
         host.run(f"rm -r {DROPIN.rpartition('/')[0]}; systemctl daemon-reload; systemctl reset-failed {UNIT}")
-    assert not request.whole
-    assert 0 < request.tokens < LONG
+    assert not request.came.whole
+    assert 0 < request.came.tokens < LONG
     assert_nothing_left(host, before)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from lab import Lab
+from tests.lab.incidents import reasons
 from tests.lab.operator import Ran, wait_for
 from tests.real.hosts import memory
 from tests.real.hosts.fleet import ANSWER, MODEL, RealFleet
@@ -49,7 +50,7 @@ def went_back(fleet: RealFleet, ran: Ran, *, to: str | None) -> str:
     assert ran.verdict("h1").startswith("RETURNED"), ran.text
     assert fleet.release(host) == to == fleet.proven(host)[-1]
     assert fleet.complete(host) == ANSWER
-    return why(ran)
+    return reasons(ran.text)
 
 
 def taken_away(fleet: RealFleet, ran: Ran) -> str:
@@ -61,12 +62,7 @@ def taken_away(fleet: RealFleet, ran: Ran) -> str:
     assert host.run(f"pgrep -f -- '--port[ ]{SECOND_PORT}'", check=False).stdout == ""
     assert host.run(f"systemctl cat {SECOND_UNIT}", check=False).returncode != 0
     assert fleet.complete(host) == ANSWER
-    return why(ran)
-
-
-def why(ran: Ran) -> str:
-    """What the verdict says, on one line."""
-    return " ".join(ran.text.partition("How each host ended")[2].split())
+    return reasons(ran.text)
 
 
 def names_the_dead(said: str) -> bool:
