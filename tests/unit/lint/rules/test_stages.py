@@ -71,6 +71,7 @@ def test_is_found(rule: str, key: str, words: str, settings: dict[str, Any]) -> 
         ),
         passes("SGL135", args={"pp_size": 8}),
         passes("SGL135", args={"pp_size": 3}, model=KIMI),
+        passes("SGL135", args={"pp_size": 8, "device": "cpu"}, model=KIMI),
         passes("SGL135", args={"pp_size": 8}, nodes=2, model=KIMI),
         passes("SGL135", args={"pp_size": 4, "tp_size": 2}, model=KIMI),
         passes("SGL135", args={"pp_size": 8, "disaggregation_mode": "prefill"}, model=KIMI),
