@@ -20,6 +20,7 @@ STOP_SECONDS = 180  # beside the drain: systemd's patience with a server that is
 SEALED_SECONDS = 300
 SPARE_SECONDS = 120
 LONGEST_SECONDS = 3600  # for a release whose gate only the host knows
+LOOK_SECONDS = 1.0  # between two looks at hosts that nobody follows
 
 
 @dataclass(slots=True)
@@ -71,10 +72,15 @@ class Together:
 
     def call_back(self, why: str) -> None:
         """Have every host that has not ended go back, from wherever it is, and wait for the end of it."""
-        self._abort_others(why)
-        # Nothing starts before all have stopped, or a server would meet one of another release.
-        cleared = [name for name in self.requests if name not in self.ends and self._at.get(name) == "cleared"]
-        gevent.joinall([self.fleet.hands.spawn(self._go, name, "cleared") for name in cleared], raise_error=True)
+        aborts = {name: self.fleet.hands.spawn(self._abort, name, why) for name in self._not_cleared()}
+        # Nothing starts before all have stopped, or a server would meet one of another release. One that has started
+        # what was before comes to its end only when the others start theirs.
+        while left := [name for name, greenlet in aborts.items() if not greenlet.ready()]:
+            if self._waiting_at("cleared") and all(self._has_stopped(name) for name in left):
+                break
+            gevent.wait([aborts[name] for name in left], timeout=LOOK_SECONDS, count=1)
+        going = [self.fleet.hands.spawn(self._go, name, "cleared") for name in self._waiting_at("cleared")]
+        gevent.joinall([*aborts.values(), *going], raise_error=True)
 
     def follow(self, name: str) -> None:
         """Wait on a host for the end of what goes on there by itself."""
@@ -98,17 +104,48 @@ class Together:
         self._watched = set(going)
         greenlets = {self.fleet.hands.spawn(self._go, name, barrier): name for name in going}
         why = ""
-        for greenlet in gevent.iwait(greenlets):
-            greenlet.get()
-            name = greenlets[greenlet]
-            self._watched.discard(name)
-            # Who knows nothing of a host that had the last word has no reason to call the others back.
-            unheard = barrier == "sealed" and name in self.ends and self.ends[name].outcome is Outcome.UNKNOWN
-            if self._has_failed(name) and not unheard:
-                why = why or f"node {name} of its replica failed"
+        while greenlets:
+            for greenlet in gevent.wait(list(greenlets), timeout=LOOK_SECONDS, count=1):
+                greenlet.get()
+                name = greenlets.pop(greenlet)
+                self._watched.discard(name)
+                # Who knows nothing of a host that had the last word has no reason to call the others back.
+                unheard = barrier == "sealed" and name in self.ends and self.ends[name].outcome is Outcome.UNKNOWN
+                if self._has_failed(name) and not unheard:
+                    why = why or f"node {name} of its replica failed"
+                    self._abort_others(why)
+            if greenlets and not why and (gone := self._gone_from_passed()):
+                why = f"node {gone} of its replica failed"
                 self._abort_others(why)
         if why:
             self.call_back(why)
+
+    def _waiting_at(self, barrier: str) -> list[str]:
+        return [name for name in self.requests if name not in self.ends and self._at.get(name) == barrier]
+
+    def _not_cleared(self) -> list[str]:
+        return [name for name in self.requests if name not in self.ends and self._at.get(name) != "cleared"]
+
+    def _gone_from_passed(self) -> str:
+        """One that waited for the others with a server that had passed, and has left by itself; empty for none.
+
+        Nobody watches such a host, and the others' gates may go on for long with a peer that is dead.
+        """
+        for name in self._waiting_at("passed"):
+            told = {} if name in self._watched else self._state(name)
+            if told and (told.get("outcome") is not None or told.get("at") != "passed"):
+                return name
+        return ""
+
+    def _has_stopped(self, name: str) -> bool:
+        """Whether a host that goes back has stopped what it ran."""
+        told = self._state(name)
+        return told.get("cleared") is True or told.get("outcome") is not None
+
+    def _state(self, name: str) -> Mapping[str, Any]:
+        """What a host says of its activation; empty where it does not answer."""
+        asked = self.requests[name]
+        return self.fleet.call(name, "result", {key: asked[key] for key in ("activation", "service")}).mapping()
 
     def _go(self, name: str, barrier: str) -> None:
         asked = self.requests[name]
@@ -118,8 +155,9 @@ class Together:
             self._note(name, watch(self.fleet, name, "activate", asked))
 
     def _abort_others(self, why: str) -> None:
-        waiting = [name for name in self.requests if name not in self.ends and self._at.get(name) != "cleared"]
-        gevent.joinall([self.fleet.hands.spawn(self._abort, name, why) for name in waiting], raise_error=True)
+        gevent.joinall(
+            [self.fleet.hands.spawn(self._abort, name, why) for name in self._not_cleared()], raise_error=True
+        )
 
     def _abort(self, name: str, why: str) -> None:
         unwatched = name not in self._watched

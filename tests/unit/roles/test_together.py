@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
+import gevent
 import pytest
 from gevent.pool import Group
 
@@ -16,11 +17,24 @@ NEXT = {"": "checked", "checked": "stopped", "stopped": "passed", "passed": "sea
 
 
 class Hosts:
-    """Hosts whose activations come to each barrier in turn, but where they shall not."""
+    """Hosts whose activations come to each barrier in turn, but where they shall not.
+
+    Attributes:
+        said: what they were told, in order.
+        states: what they say of an activation that nobody follows.
+        waits: what a host does not answer before something else is said; both as in `said`.
+    """
 
     def __init__(self, **ends: dict[str, Outcome]) -> None:
         self.ends = ends
         self.said: list[str] = []
+        self.states: dict[str, dict[str, Any]] = {}
+        self.waits: dict[str, str] = {}
+
+    def call(self, name: str, command: str, request: Mapping[str, Any]) -> SimpleNamespace:
+        del request
+        assert command == "result"
+        return SimpleNamespace(mapping=lambda: self.states.get(name, {}))
 
     def watch(
         self,
@@ -34,7 +48,10 @@ class Hosts:
     ) -> Verdict | str:
         del fleet, stream
         barrier = str((more or {}).get("barrier", ""))
-        self.said.append(" ".join(filter(None, (name, asked["mode"] if command == "activate" else command, barrier))))
+        said = " ".join(filter(None, (name, asked["mode"] if command == "activate" else command, barrier)))
+        self.said.append(said)
+        while self.waits.get(said, said) not in self.said:
+            gevent.sleep(0.001)
         returns = asked["mode"] == "return"
         if command == "abort":
             return "cleared" if "cleared" in asked.get("barriers", {}) else Verdict(Outcome.RETURNED)
@@ -54,7 +71,8 @@ class Hosts:
 
 def change(monkeypatch: pytest.MonkeyPatch, hosts: Hosts, *names: str, confirm: float = 0) -> Together:
     monkeypatch.setattr(together, "watch", hosts.watch)
-    fleet: Any = SimpleNamespace(hands=Group(), author="me", commit="", run="r1")
+    monkeypatch.setattr(together, "LOOK_SECONDS", 0.001)
+    fleet: Any = SimpleNamespace(hands=Group(), author="me", commit="", run="r1", call=hosts.call)
     release: Any = SimpleNamespace(service="k26", id="bb22", unit_name="u.service", gate=GATE, replica=None)
     return together.forward(fleet, dict.fromkeys(names, release), restart=(), confirm=confirm)
 
@@ -97,6 +115,55 @@ def test_when_one_fails_the_others_are_called_back(monkeypatch: pytest.MonkeyPat
     other = "h2" if bad == "h1" else "h1"
     assert hosts.said.count(f"{other} abort") == 1
     assert f"{bad} abort" not in hosts.said
+
+
+def test_one_that_leaves_passed_by_itself_has_the_others_called_back_while_their_gates_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hosts = Hosts()
+    one = change(monkeypatch, hosts, "h1", "h2")
+    hosts.states["h2"] = {"outcome": None, "at": "", "cleared": True}
+    hosts.waits["h1 proceed stopped"] = "h1 abort"
+    with gevent.Timeout(10):
+        one.begin()
+    assert set(outcomes(one).values()) == {Outcome.RETURNED}
+
+
+@pytest.mark.parametrize("state", [{}, {"outcome": None, "at": "passed"}])
+def test_one_that_waits_at_passed_or_says_nothing_calls_nobody_back(
+    monkeypatch: pytest.MonkeyPatch, state: dict[str, Any]
+) -> None:
+    hosts = Hosts()
+    one = change(monkeypatch, hosts, "h1", "h2")
+    hosts.states["h2"] = state
+    hosts.waits["h1 proceed stopped"] = "over"
+    gevent.spawn_later(0.05, hosts.said.append, "over")
+    one.begin()
+    one.finish()
+    assert set(outcomes(one).values()) == {Outcome.PROVEN}
+
+
+def test_one_that_has_started_what_was_before_is_joined_by_those_that_wait_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An earlier controller has let it go on, and died: its server waits for the others' servers."""
+    hosts = Hosts()
+    one = change(monkeypatch, hosts, "h1", "h2")
+    hosts.states["h1"] = {"outcome": None, "at": "", "cleared": True}
+    hosts.waits["h1 abort"] = "h2 proceed cleared"
+    with gevent.Timeout(10):
+        one.call_back("the run that began it is over")
+    assert outcomes(one)["h2"] is Outcome.RETURNED
+
+
+def test_nothing_starts_while_another_still_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    hosts = Hosts()
+    one = change(monkeypatch, hosts, "h1", "h2")
+    hosts.states["h1"] = {"outcome": None, "at": ""}
+    hosts.waits["h1 abort"] = "stopped"
+    gevent.spawn_later(0.05, hosts.said.append, "stopped")
+    one.call_back("h3 failed")
+    assert hosts.said.index("stopped") < hosts.said.index("h2 proceed cleared")
 
 
 def test_what_was_before_starts_when_all_have_stopped(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,11 +11,13 @@ from typing import Any, Callable
 from ..errors import HostError
 from ..record import MARK
 from .layout import Layout, checked_name
-from .words import waits_at
+from .words import has_cleared, waits_at
 
 
 def run(request: dict[str, Any], *, say: Callable[[str], None]) -> int:
     """Print result.json, or `{"outcome": null, "at": BARRIER}` while there is none; at "" when it waits for no word.
+
+    On the way back it also says `"cleared": true` once what ran has stopped.
 
     Raises:
         HostError: the result is there and cannot be read.
@@ -42,6 +44,6 @@ def _read(request: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever the file h
     try:
         return json.loads(path.read_text())
     except FileNotFoundError:
-        return {"outcome": None, "at": waits_at(folder)}
+        return {"outcome": None, "at": waits_at(folder), **({"cleared": True} if has_cleared(folder) else {})}
     except (OSError, ValueError) as error:
         raise HostError(f"{path} cannot be read: {error}") from None

@@ -107,3 +107,8 @@ def waits_at(folder: Path) -> str:
     if not at or words.permitted(at):
         return ""
     return at if at == "cleared" or not words.aborted() else ""
+
+
+def has_cleared(folder: Path) -> bool:
+    """Return whether an activation has come to `cleared`, where what ran has stopped and nothing has started yet."""
+    return "cleared" in Progress.read(folder).deadlines
