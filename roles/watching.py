@@ -10,6 +10,7 @@ from sglang_fleet.masking import mask
 from sglang_fleet.rollout import Outcome, Verdict
 
 FOLLOW_ATTEMPTS = 20
+_DIED = "ended without a result"
 _NEVER_BEGUN = ("this host is locked", "has no lock of this host", "the activation cannot be started")
 
 
@@ -61,6 +62,8 @@ def _told(fleet: Fleet, asked: Mapping[str, Any], answer: Answer, result: Answer
     why = explain(answer) if not answer.ok else explain(result)
     if outcome is Outcome.UNKNOWN and any(words in answer.complaint for words in _NEVER_BEGUN):
         outcome, reason = Outcome.REFUSED, why
+    elif outcome is Outcome.UNKNOWN and _DIED in answer.complaint and not asked.get("barriers"):
+        reason = f"nobody decides on the host any more, which may run what is not proven: {why}"
     elif outcome is Outcome.UNKNOWN:
         reason = f"how the activation ended could not be read: {why}. The host decides alone; the next run reads it."
     return Verdict(

@@ -71,3 +71,12 @@ def test_after_a_lost_connection_it_is_followed_again() -> None:
     assert isinstance(end, Verdict)
     assert end.outcome is Outcome.PROVEN
     assert [command for command, _ in connection.asked] == ["activate", "activate"]
+
+
+def test_nobody_is_said_to_decide_where_the_hosts_own_activation_was_ended() -> None:
+    died = Answer(ok=False, errors=("error: activation a1 of k26 ended without a result",))
+    end = watched(Connection(died, Answer(ok=True, output='{"outcome": null, "at": ""}')))
+    assert isinstance(end, Verdict)
+    assert end.outcome is Outcome.UNKNOWN
+    assert "nobody decides on the host any more, which may run what is not proven: " in end.reason
+    assert "decides alone" not in end.reason
