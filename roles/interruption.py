@@ -82,7 +82,7 @@ def _say_where_hosts_are(fleet: Fleet) -> None:
     called_back: dict[str, Mapping[str, Any]] = {}
 
     def look(name: str) -> None:
-        lines[name] = _where(fleet, name, called_back)
+        lines[name] = where_it_is(fleet, name, called_back)
 
     fleet.on_all(sorted(fleet.locked), look)
     heading("Where each host is")
@@ -105,7 +105,7 @@ def _let_start(fleet: Fleet, called_back: Mapping[str, Mapping[str, Any]]) -> No
     fleet.on_all(called_back, start)
 
 
-def _where(fleet: Fleet, name: str, called_back: dict[str, Mapping[str, Any]]) -> str:
+def where_it_is(fleet: Fleet, name: str, called_back: dict[str, Mapping[str, Any]]) -> str:
     """Where one host is, by its own word where it is in the middle of something."""
     command, asked = fleet.doing.get(name, ("", {}))
     if asked.get("activation"):
@@ -124,7 +124,8 @@ def _of_activation(fleet: Fleet, name: str, asked: Mapping[str, Any], called_bac
     what = f"{asked['service']} {asked['release']}"
     if told.get("outcome"):
         return f"{told['outcome']}: {what}"
-    way = "back from" if asked["mode"] == "return" else "on its way to"
+    back = asked["mode"] == "return"
+    way = "on its way back from" if back else "on its way to"
     if not told:
         return f"could not be asked; it was {way} {what}, and ends that alone"
     if told.get("at") == "sealed":
@@ -134,7 +135,7 @@ def _of_activation(fleet: Fleet, name: str, asked: Mapping[str, Any], called_bac
         if fleet.connections[name].call("abort", request, seconds=STOP_SECONDS).ok:
             called_back[name] = request
         return f"{way} {what}, called back: it goes to where it was before, and ends that alone"
-    return f"{way} {what}, and ends that alone: proven, or back"
+    return f"{way} {what}, and ends that alone: {'it is back, or says why not' if back else 'proven, or back'}"
 
 
 def _has_to_wait(asked: Mapping[str, Any]) -> bool:

@@ -3,9 +3,13 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+
+from roles.interruption import where_it_is
 
 # In a process of its own, since it replaces the standard library's threads as pyinfra does.
 SIGNAL_IN_A_THREAD = """
@@ -98,3 +102,31 @@ def test_f44_an_end_that_hangs_is_over_in_bounded_time() -> None:
     status, _, said = hanging_end(seconds=0.2)
     assert status == 130
     assert "Hosts end alone what they have begun" in said
+
+
+ASKED = {"activation": "a1", "service": "k26", "release": "bb22"}
+
+
+def whereabouts(mode: str, told: Mapping[str, Any]) -> str:
+    """What is said of a host in the middle of an activation of this mode, which says this of itself."""
+    answer = SimpleNamespace(mapping=lambda: told)
+    connection = SimpleNamespace(call=lambda *_, **__: answer)
+    doing = {"h1": ("activate", {**ASKED, "mode": mode})}
+    fleet: Any = SimpleNamespace(doing=doing, connections={"h1": connection})
+    return where_it_is(fleet, "h1", {})
+
+
+@pytest.mark.parametrize(
+    ("mode", "told", "says"),
+    [
+        ("activate", {"outcome": None}, "on its way to k26 bb22, and ends that alone: proven, or back"),
+        (
+            "return",
+            {"outcome": None},
+            "on its way back from k26 bb22, and ends that alone: it is back, or says why not",
+        ),
+        ("return", {}, "could not be asked; it was on its way back from k26 bb22, and ends that alone"),
+    ],
+)
+def test_a_host_on_its_way_is_said_to_end_where_that_way_leads(mode: str, told: Mapping[str, Any], says: str) -> None:
+    assert whereabouts(mode, told) == says
