@@ -10,7 +10,7 @@ from sglang_fleet.effective import effective_arguments
 from sglang_fleet.render import STATE, Places, RenderedFile, render
 from sglang_fleet.spec.replicas import without_host
 from sglang_fleet.spec.seat import Seat
-from sglang_fleet.spec.service import Service
+from sglang_fleet.spec.service import Service, on_cpu
 
 PLACEHOLDER = "@release@"
 _ID_LENGTH = 16
@@ -58,7 +58,7 @@ class Release:
             "cuda_home": self.places.cuda_home,
             "host": self.gate["host"],
             "port": self.gate["port"],
-            "gpus": self.spec.get("gpus"),
+            "gpus": [] if on_cpu(self.spec["args"], self.spec["extra_args"]) else self.spec["gpus"],
             "files": {file.name: _digest(file.text) for file in self.files},
             "secrets": dict(self.fingerprints),
             "gate": dict(self.gate),

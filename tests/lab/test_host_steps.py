@@ -111,13 +111,15 @@ def works(steps: Steps, venv_id: str) -> bool:
 
 def test_a_model_is_looked_at_as_the_account_that_serves_it(steps: Steps) -> None:
     steps.done("account", users=["sglang"])
-    steps.host.run("mkdir -m 755 /srv/m /srv/links && echo x > /srv/m/config.json && mkdir -m 700 /srv/closed")
+    steps.host.run("mkdir -m 755 /srv/m /srv/links && echo {} > /srv/m/config.json && mkdir -m 700 /srv/closed")
     steps.host.run("echo x > /srv/closed/weights && ln -s /srv/closed/weights /srv/links/weights")
     readable = {"path": "/srv/m", "user": "sglang"}
     assert steps.done("model", models=[readable]) == ["/srv/m: whole, and readable to sglang"]
     linked = {"path": "/srv/links", "user": "sglang"}
     assert "sglang cannot read /srv/links/weights" in steps.refused("model", models=[readable, linked])
-    steps.host.run("chmod 600 /srv/m/config.json")
+    steps.host.run("echo { > /srv/m/config.json")
+    assert "/srv/m: config.json is not a JSON object" in steps.refused("model", models=[readable])
+    steps.host.run("echo {} > /srv/m/config.json && chmod 600 /srv/m/config.json")
     assert "sglang cannot read /srv/m/config.json" in steps.refused("model", models=[readable])
     assert "there is no account ghost" in steps.refused("model", models=[{"path": "/srv/m", "user": "ghost"}])
 

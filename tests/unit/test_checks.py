@@ -8,10 +8,12 @@ import pytest
 
 from sglang_fleet.checks import Judgement, judge
 from sglang_fleet.observe import ComputeProcess, Disk, Model, Process, Unknown
+from sglang_fleet.spec import Service
 from tests.factories import NOTHING_INSTALLED, deployment, host_state, release, service
 
 FOREIGN = Process(pid=7, command="python3 -m http.server", unit="old.service")
 WHOLE = Model(exists=True, directory=True, index=True, missing=(), wrong_size=(), bytes=1, config="{}")
+NO_CONFIG = "config.json is not a JSON object"
 
 
 def refusals(*, gpus: list[int] | None = None, **changes: Any) -> list[str]:
@@ -106,6 +108,14 @@ def test_a_foreign_process_on_a_gpu_that_no_service_uses_is_no_reason() -> None:
             Model(exists=True, directory=True, index=True, missing=("a",), wrong_size=("b",), bytes=0, config=None),
             "/root/models/Kimi-K2.6: a is missing, b is cut short",
         ),
+        (replace(WHOLE, config='{ "architectures": ['), f"/root/models/Kimi-K2.6: {NO_CONFIG}"),
+        (replace(WHOLE, config="[]"), f"/root/models/Kimi-K2.6: {NO_CONFIG}"),
+        (replace(WHOLE, config=""), f"/root/models/Kimi-K2.6: {NO_CONFIG}"),
+        (replace(WHOLE, config="[" * 100_000), f"/root/models/Kimi-K2.6: {NO_CONFIG}"),
+        (replace(WHOLE, missing=("a",), config="{"), f"/root/models/Kimi-K2.6: a is missing, {NO_CONFIG}"),
+        (replace(WHOLE, config='{"eps": NaN}'), None),  # Python's own, and SGLang reads it
+        (replace(WHOLE, config=None), None),  # another rule says so
+        (replace(WHOLE, config=Unknown("EIO")), None),
     ],
 )
 def test_a_model_that_is_not_whole_is_refused(model: Model, said: str | None) -> None:
@@ -157,5 +167,22 @@ def test_rules_about_the_model_judge_what_the_probe_read() -> None:
     found = judged(models={"/root/models/Kimi-K2.6": model})
     said = [refusal.what for refusal in found.refusals] + [advice.what for advice in found.advice]
     assert any(text.startswith("services.k26.args.tp_size: ") for text in said), said
-    assert judged(models={"/root/models/Kimi-K2.6": replace(model, config="{")}) == Judgement()
+    damaged = judged(models={"/root/models/Kimi-K2.6": replace(model, config="{")})
+    assert ([refusal.rule for refusal in damaged.refusals], damaged.advice) == (["SGL805"], ())
     assert judged(models={"/root/models/Kimi-K2.6": replace(model, config=Unknown("EIO"))}) == Judgement()
+
+
+def on_a_host_without_gpus(*services: Service) -> list[str]:
+    """What is said of a host that has no GPU, and everything else."""
+    seen: dict[str, Any] = {"gpus": (), "driver": None, "persistenced": False}
+    state = host_state({one.name: NOTHING_INSTALLED for one in services}, **seen)
+    found = judge(deployment=deployment(*services), releases=[*map(release, services)], state=state)
+    return [*(one.rule for one in found.refusals), *(one.rule for one in found.advice)]
+
+
+def test_services_on_the_cpu_need_no_gpus_of_their_host() -> None:
+    on_cpu = service(args={"device": "cpu"})
+    assert not {"SGL803", "SGL804", "SGL819"} & set(on_a_host_without_gpus(on_cpu))
+    assert {"SGL803", "SGL804", "SGL819"} <= set(on_a_host_without_gpus(service()))
+    other = service(name="other", args={"port": 30002})
+    assert {"SGL803", "SGL804", "SGL819"} <= set(on_a_host_without_gpus(on_cpu, other))

@@ -219,6 +219,24 @@ def test_the_manifest_holds_everything_but_secrets() -> None:
     assert "secrets" not in manifest["spec"]
 
 
+@pytest.mark.parametrize(
+    ("changes", "gpus"),
+    [
+        ({}, None),
+        ({"gpus": list(range(8))}, list(range(8))),
+        ({"args": {"device": "cpu"}}, []),
+        ({"gpus": list(range(8)), "args": {"device": "cpu"}}, []),
+        ({"args": {"device": "cuda"}, "extra_args": ["--device", "cpu"]}, []),
+        ({"extra_args": ["--other", "x", "--device=cpu"]}, []),
+        ({"args": {"device": "cpu"}, "extra_args": ["--device", "cuda"]}, None),
+        ({"extra_args": ["cpu", "--device"]}, None),
+    ],
+)
+def test_the_manifest_names_no_gpus_for_a_service_on_the_cpu(changes: dict[str, Any], gpus: list[int] | None) -> None:
+    manifest = made(**changes).manifest(created_at="", created_by="")
+    assert manifest["gpus"] == gpus
+
+
 venvs = st.tuples(st.text(), st.from_regex(r"python3(\.[0-9]+)?", fullmatch=True))
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from typing import TYPE_CHECKING
 
 from sglang_fleet.catalog import nearest
 from sglang_fleet.lint.rules import RULES
+from sglang_fleet.lint.rules.model_folder import config_object
 from sglang_fleet.lint.views import HostView, ServiceView
 from sglang_fleet.observe import Unknown
 
@@ -82,11 +82,8 @@ def _seen_model(service: Service, state: HostState) -> ModelFacts | None:
 def _facts(text: str, weight_bytes: int) -> ModelFacts | None:
     from sglang_fleet.models import parse_facts  # noqa: PLC0415  # only a host's answer needs it
 
-    try:
-        config = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return parse_facts(config, weight_bytes=weight_bytes or None) if isinstance(config, dict) else None
+    config = config_object(text)
+    return None if config is None else parse_facts(config, weight_bytes=weight_bytes or None)
 
 
 def _view(

@@ -104,8 +104,11 @@ class ServiceView:
 
     @property
     def gpus(self) -> tuple[Gpu, ...] | None:
-        """The host's GPUs that the service may use; None when no host was asked, or it is not known which."""
-        if self.state is None or not isinstance(self.state.gpus, tuple):
+        """The host's GPUs that the service may use.
+
+        None when no host was asked, when it is not known which, and for a service on the CPU, which needs none.
+        """
+        if self.state is None or not isinstance(self.state.gpus, tuple) or self.value("device") == "cpu":
             return None
         chosen = self.service.gpus
         if chosen is None and VISIBLE in self.environment:
@@ -212,6 +215,11 @@ class HostView:
     state: HostState
     releases: Sequence[Release] = ()
     lock: str | None = None
+
+    @property
+    def needs_gpus(self) -> bool:
+        """Whether any of its services runs on GPUs."""
+        return not all(service.on_cpu for service in self.deployment.services.values())
 
     def found(self, key: str, message: str, fix: str = "") -> Found:
         """A finding at a setting, by its whole path; empty when no setting is to blame."""

@@ -1,7 +1,8 @@
 """One SGLang deployment, `services.<name>`: what runs, as whom, on which GPUs."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
@@ -205,6 +206,20 @@ class Service(Noun):
         return self.unit or f"sglang-{self.name}.service"
 
     @property
+    def on_cpu(self) -> bool:
+        """Whether the server runs on the CPU alone, and needs no GPU of its host."""
+        return on_cpu(dict(self.args.ordered()), self.extra_args)
+
+    @property
     def probe(self) -> Probe:
         """What the health gate asks: as written, else what a server with these arguments can answer."""
         return self.health.probe or answerable(dict(self.args.ordered()))
+
+
+def on_cpu(args: Mapping[str, object], extra_args: Sequence[str]) -> bool:
+    """Whether these arguments have SGLang run on the CPU; of several devices the last one counts."""
+    words = [*extra_args, ""]
+    devices = [args.get("device")]
+    devices += [after for word, after in pairwise(words) if word == "--device"]
+    devices += [word.partition("=")[2] for word in words if word.startswith("--device=")]
+    return devices[-1] == "cpu"

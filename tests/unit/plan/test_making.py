@@ -70,6 +70,13 @@ def test_every_way_of_not_being_converged_is_named(change: dict[str, Any], why: 
     assert why_activate(wanted, replace(converged(wanted), **change)) == why
 
 
+def test_a_running_release_without_its_manifest_is_staged_again_and_activates_nothing() -> None:
+    """As SGL802 says the way out of a damaged one; staging then replaces the folder, as of any half-written release."""
+    state = replace(converged(release()), release_manifest=None, releases=())
+    change = make_plan(host="h1", releases=[release()], state=host_state({"k26": state})).services["k26"]
+    assert (change.stage, change.activate, change.drift) == (True, False, ())
+
+
 def test_another_gate_is_staged_and_activates_nothing() -> None:
     state = converged(release(service(health={"soak": 5, "probe": "alive"})))
     plan = make_plan(host="h1", releases=[release()], state=host_state({"k26": state}))

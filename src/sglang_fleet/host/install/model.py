@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 from typing import Any, Callable, Dict, List
@@ -28,6 +29,7 @@ def run(request: Dict[str, Any], *, say: Callable[[str], None]) -> None:
             raise HostError(f"{path} is not on the host", fix="copy the model there, or correct model_path")
         broken = [f"{name} is missing" for name in facts["missing"]]
         broken += [f"{name} is cut short" for name in facts["wrong_size"]]
+        broken += [f"{name} is not a JSON object" for name in damaged_config(path)]
         if broken:
             raise HostError(f"{path}: {', '.join(broken[:3])}", fix="download the model again")
         refused = unreadable_to(user, path)
@@ -42,6 +44,23 @@ def look(path: str) -> Dict[str, Any]:
         return probe.model("", path)
     except (OSError, probe.Unreadable) as error:
         raise HostError(f"{path} cannot be read: {error}", fix="see to the folder, then run again") from None
+
+
+def damaged_config(path: str) -> List[str]:
+    """The name of a config.json that is there and says nothing; a model of another format may have none."""
+    name = "config.json"
+    config = os.path.join(path, name)
+    if not os.path.exists(config):
+        return []
+    try:
+        if not os.path.isfile(config):  # a pipe would not end
+            raise HostError(f"{config} is not a file", fix="download the model again")
+        with open(config, encoding="utf-8") as file:
+            return [] if isinstance(json.load(file), dict) else [name]
+    except OSError as error:
+        raise HostError(f"{config} cannot be read: {error}", fix="see to the file, then run again") from None
+    except (ValueError, RecursionError):
+        return [name]
 
 
 def unreadable_to(user: str, path: str) -> List[str]:

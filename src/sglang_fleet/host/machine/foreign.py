@@ -50,9 +50,13 @@ def answerer(port: int, group: str, *, listening: Callable[[int], list[Process]]
 def gpu_holders(gpus: Collection[int] | None, group: str, *, managed: Callable[[str], bool]) -> list[str]:
     """Return who computes on these GPUs (None: on any) and is neither in the unit's cgroup nor in a managed unit.
 
+    Nobody is asked for a service without GPUs, one on the CPU: its host may have no nvidia-smi.
+
     Raises:
         CannotTellError: nvidia-smi fails.
     """
+    if gpus is not None and not gpus:
+        return []
     uses = parse_uses(_query("--query-compute-apps=pid,gpu_uuid,used_memory"))
     if not uses:
         return []

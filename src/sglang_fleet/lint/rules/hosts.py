@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from sglang_fleet.lint.rule import host_rule
+from sglang_fleet.lint.rules.model_folder import config_object
 from sglang_fleet.observe import Unknown
 from sglang_fleet.spec.nodes import gpus_per_host
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from sglang_fleet.lint.found import Found
     from sglang_fleet.lint.views import HostView
 
+_DAMAGED_MANIFEST = re.compile(r"(/.*/releases/[^/]+/release\.json): not (?:JSON|one JSON value|a JSON object)")
 DRIVERS = {12: 525, 13: 580}
 """The oldest driver for each CUDA; its minor releases all run on it."""
 
@@ -45,14 +48,29 @@ def could_not_be_read(view: HostView) -> Iterator[Found]:
 
     Evidence: The probe, which says why for each value.
 
-    Fix: See to the cause (a driver that hangs, a damaged file, a full disk), and run again.
+    Fix: See to the cause (a driver that hangs, a damaged file, a full disk), and run again. A damaged release.json may
+    be removed: no server reads it, and a deploy of that release writes it anew. Until then nothing goes back to it.
     """
     unread: dict[str, list[str]] = {}
     for path, why in view.state.unknowns():
         unread.setdefault(why, []).append(path)  # one cause, said once: a driver that hangs hides four values
     for why, paths in unread.items():
         said = f"{', '.join(paths)} could not be read: {why}"
-        yield view.found("", said, "what is not known is never changed: see to the cause, and run again")
+        yield view.found("", said, _way_out(why))
+
+
+def _way_out(why: str) -> str:
+    """What can be done about a value that could not be read.
+
+    A host without the manifest of a release has that release not whole: it is staged again, and its server goes on.
+    """
+    damaged = _DAMAGED_MANIFEST.fullmatch(why)
+    if damaged is None:
+        return "what is not known is never changed: see to the cause, and run again"
+    return (
+        f"remove {damaged[1]}, which no server reads, and run again: a deploy of that release writes it anew;"
+        " until then nothing goes back to it"
+    )
 
 
 @host_rule("SGL803", "error")
@@ -68,6 +86,8 @@ def driver_below_minimum(view: HostView) -> Iterator[Found]:
     """
     floor = view.deployment.cuda.minimum_driver
     driver = view.state.driver
+    if not view.needs_gpus:
+        return
     if driver is None:
         yield view.found(
             "cuda.minimum_driver",
@@ -97,6 +117,8 @@ def gpus_missing(view: HostView) -> Iterator[Found]:
         return
     present = {gpu.index for gpu in view.state.gpus}
     for name, service in view.deployment.services.items():
+        if service.on_cpu:
+            continue
         absent = sorted(set(service.gpus or ()) - present)
         if absent:
             yield view.found(
@@ -118,7 +140,8 @@ def model_not_whole(view: HostView) -> Iterator[Found]:
     """The model is not on the host, or not all of it.
 
     Why: A download that was cut off looks like a model until SGLang loads the shard that is missing, minutes after the
-    start; or it is served, and answers nonsense. Each shard of the index must be there, as long as its header says.
+    start; or it is served, and answers nonsense. Each shard of the index must be there, as long as its header says. A
+    config.json that is there must be a JSON object: SGLang reads it first, and ends.
 
     Evidence: MiniMax-M2.5#37: a partial download was served. sglang#14754: a corrupt shard made the loader delete the
     model.
@@ -137,6 +160,8 @@ def model_not_whole(view: HostView) -> Iterator[Found]:
             *(f"{shard} is missing" for shard in model.missing),
             *(f"{s} is cut short" for s in model.wrong_size),
         ]
+        if isinstance(model.config, str) and config_object(model.config) is None:
+            broken.append("config.json is not a JSON object")
         if broken:
             more = f" and {len(broken) - 3} more" if len(broken) > 3 else ""  # noqa: PLR2004 - three are enough to see
             yield view.found(key, f"{path}: {', '.join(broken[:3])}{more}", "download the model again")
@@ -238,7 +263,9 @@ def driver_below_cuda(view: HostView) -> Iterator[Found]:
     floor = DRIVERS.get(major(cuda.version), 0)
     services = view.deployment.services.values()
     compatible = any("compat" in service.environment.get("LD_LIBRARY_PATH", "") for service in services)
-    if isinstance(driver, str) and cuda.minimum_driver <= major(driver) < floor and not compatible:
+    if not view.needs_gpus or compatible:
+        return
+    if isinstance(driver, str) and cuda.minimum_driver <= major(driver) < floor:
         yield view.found(
             "cuda.version",
             f"the NVIDIA driver is {driver}; CUDA {cuda.version} needs {floor}",
@@ -253,9 +280,11 @@ def builds_venv(view: HostView) -> bool:
 
 def asked_gpus(view: HostView, present: Iterable[int]) -> set[int]:
     """The GPUs that the releases take, of those that are there."""
-    everything = set(present)
+    everything, services = set(present), view.deployment.services
     asked: set[int] = set()
     for release in view.releases:
+        if release.service in services and services[release.service].on_cpu:
+            continue
         gpus = release.spec.get("gpus")
         asked |= everything if gpus is None else set(gpus)
     return asked

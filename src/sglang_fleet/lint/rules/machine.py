@@ -162,7 +162,7 @@ def driver_unloads(view: HostView) -> Iterator[Found]:
 
     Fix: Install it with the driver, and `systemctl enable --now nvidia-persistenced`.
     """
-    if view.state.persistenced is False:
+    if view.state.persistenced is False and view.needs_gpus:
         yield view.found(
             "",
             "nvidia-persistenced does not run: the driver lets go of idle GPUs",

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import json
+from functools import cache
 from typing import TYPE_CHECKING
 
 from sglang_fleet.lint.rule import host_rule
 from sglang_fleet.observe import Unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from sglang_fleet.lint.found import Found
     from sglang_fleet.lint.views import HostView
+
+
+@cache  # many hosts have the same model
+def config_object(text: str) -> Mapping[str, object] | None:
+    """What a config.json says; None where it is not a JSON object."""
+    try:
+        config = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return config if isinstance(config, dict) else None
 
 
 @host_rule("SGL820", "note")

@@ -60,6 +60,11 @@ def test_an_answer_that_says_nothing_is_not_nobody(monkeypatch: pytest.MonkeyPat
         gpu_holders(None, GROUP, managed=lambda _: False)
 
 
+def test_a_service_without_gpus_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    smi(monkeypatch, "12, GPU-b, 4000\n", status=9)
+    assert gpu_holders([], GROUP, managed=lambda _: False) == []
+
+
 def test_a_gpu_that_is_not_listed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     smi(monkeypatch, "10, GPU-a, 80000\n")
     with pytest.raises(CannotTellError, match="does not list GPU 7"):

@@ -62,6 +62,17 @@ def test_an_installed_release_whose_folder_has_gone_has_no_manifest(deployed: Ho
     assert (service.installed_release, service.release_manifest, service.environment) == ("gone", None, None)
 
 
+def test_a_damaged_manifest_is_unknown_and_one_that_was_removed_is_none(deployed: Host) -> None:
+    """As SGL802 says the way out: without it the release counts as one that has to be staged, and nothing else."""
+    path = deployed.write(f"{SERVICE}/releases/r2/release.json", '{"schema": 1, "rel')
+    damaged = deployed.service()
+    assert damaged.release_manifest == Unknown(f"{path}: not JSON")
+    path.unlink()
+    removed = deployed.service()
+    assert (removed.release_manifest, removed.releases, removed.altered_files) == (None, ("r1",), AlteredFiles())
+    assert (removed.installed_release, removed.running_release, removed.environment) == ("r2", "r2", b"A=r2\n")
+
+
 def test_the_unit_of_another_service_is_told_as_such(deployed: Host) -> None:
     deployed.write(f"{STATE}/services/old/releases/s1/release.json", '{"release": "s1"}')
     deployed.write(f"{STATE}/services/old/releases/s1/environment", "A=s1\n")

@@ -93,3 +93,19 @@ def test_memory_that_is_explained_or_not_known(gpus: Any, compute: Any) -> None:
 def test_memory_of_gpus_that_no_service_uses_is_nobodys_matter() -> None:
     one = service(gpus=[0, 1], args={"pp_size": 2})
     assert messages("SGL817", host_view(one, gpus=with_gpu(3, memory_used_mib=40000))) == []
+
+
+def test_gpus_are_nothing_to_a_service_on_the_cpu() -> None:
+    one = service(args={"device": "cpu"})
+    assert messages("SGL817", host_view(one, gpus=with_gpu(3, memory_used_mib=40000))) == []
+    unlike = with_gpu(7, compute_cap="8.9", memory_total_mib=49140)
+    for name in ("SGL816", "SGL824"):
+        assert ask(name, view({"tp_size": 8}, state=host(gpus=unlike)))
+        assert not ask(name, view({"tp_size": 8, "device": "cpu"}, state=host(gpus=unlike)))
+        assert not ask(name, view({"tp_size": 8}, extra_args=["--device", "cpu"], state=host(gpus=unlike)))
+
+
+def test_a_service_on_the_cpu_has_no_gpus_to_be_counted_or_known() -> None:
+    one = view({"device": "cpu", "dp_size": 16}, state=host(count=1))
+    assert one.gpus is None
+    assert not ask("SGL102", one)

@@ -8,6 +8,7 @@ import pytest
 from sglang_fleet.host.install import venv
 from sglang_fleet.lint.rules.machine import PACKAGE_BYTES
 from sglang_fleet.observe import Disk, Toolkit, Unknown
+from tests.factories import service
 from tests.unit.lint.host_views import host_view, messages
 
 GB = 10**9
@@ -88,6 +89,12 @@ def test_systemd(version: Any, said: bool) -> None:  # noqa: ANN401, FBT001 - a 
 @pytest.mark.parametrize(("runs", "said"), [(False, True), (True, False), (Unknown("x"), False)])
 def test_persistenced(runs: Any, said: bool) -> None:  # noqa: ANN401, FBT001 - a case
     assert len(messages("SGL819", host_view(persistenced=runs))) == said
+
+
+def test_persistenced_matters_where_one_service_runs_on_gpus() -> None:
+    on_cpu, other = service(args={"device": "cpu"}), service(name="other", args={"port": 30002})
+    assert messages("SGL819", host_view(on_cpu, persistenced=False)) == []
+    assert len(messages("SGL819", host_view(on_cpu, other, persistenced=False))) == 1
 
 
 @pytest.mark.parametrize(
