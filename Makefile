@@ -59,7 +59,7 @@ test: setup
 # HOST=path/to/inventory.py: on hosts of one's own, see docs/real.md. A shell's own variable HOST is not meant.
 ifeq ($(origin HOST),command line)
 test-real: setup
-	@SGLANG_FLEET_REAL_INVENTORY='$(abspath $(HOST))' $(BIN)/python -m pytest tests/real/hosts
+	@SGLANG_FLEET_REAL_INVENTORY="$$HOST" $(BIN)/python -m pytest tests/real/hosts
 else
 test-real: setup $(REAL_SETUP)
 	@$(BIN)/python -m pytest tests/real --numprocesses 2

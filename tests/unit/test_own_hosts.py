@@ -44,7 +44,7 @@ def write(folder: Path, services: dict[str, Any], hosts: list[tuple[str, dict[st
     return folder / "inventory/prod.py"
 
 
-def why_not(inventory: Path) -> str:
+def why_not(inventory: Path | str) -> str:
     with pytest.raises(own.Unusable) as refused:
         own.own_fleet(inventory)
     return str(refused.value)
@@ -123,4 +123,10 @@ def test_an_error_in_the_settings_and_a_missing_secret_are_said_as_a_deploy_says
 
 
 def test_what_is_no_inventory_is_refused(tmp_path: Path) -> None:
-    assert "is no inventory in a deployment folder" in why_not(tmp_path / "none.py")
+    said = "HOST is the path of an inventory file, such as fleet/inventory/prod.py, and"
+    assert why_not(tmp_path / "none.py") == f"{said} {tmp_path}/none.py is not there"
+    assert why_not(tmp_path) == f"{said} {tmp_path} is no file"
+    assert why_not("") == f"{said} it is empty"
+    alone = tmp_path / "alone.py"
+    alone.touch()
+    assert "is no inventory in a deployment folder" in why_not(alone)

@@ -22,6 +22,18 @@ from tests.real.hosts.own import INVENTORY, OwnFleet, Unusable, own_fleet
 HERE = Path(__file__).parent
 HOSTS = 2
 
+OWN = pytest.StashKey[OwnFleet]()
+"""The operator's fleet, where there is one."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """End, before anything is run, where an operator's own hosts cannot be tested."""
+    if INVENTORY in os.environ:
+        try:
+            config.stash[OWN] = own_fleet(os.environ[INVENTORY])
+        except Unusable as error:
+            raise pytest.UsageError(str(error)) from None
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip all of it where hosts cannot boot, and on an operator's own what only a lab can do."""
@@ -48,12 +60,9 @@ def real_lab() -> Iterator[Lab]:
 
 
 @pytest.fixture(scope="package")
-def own() -> Iterator[OwnFleet]:
+def own(pytestconfig: pytest.Config) -> Iterator[OwnFleet]:
     """The operator's own hosts; afterwards they run what the settings say."""
-    try:
-        fleet = own_fleet(Path(os.environ[INVENTORY]))
-    except Unusable as error:
-        pytest.exit(str(error), returncode=1)
+    fleet = pytestconfig.stash[OWN]
     yield fleet
     fleet.change()
     done = fleet.deploy()

@@ -146,12 +146,16 @@ class OwnFleet(AnyFleet):
         )
 
 
-def own_fleet(inventory: Path) -> OwnFleet:
+def own_fleet(given: str | Path) -> OwnFleet:
     """The fleet of an inventory, by what its own settings say.
 
     Raises:
         Unusable: it is none that can be tested, or its operator has not agreed.
     """
+    inventory = Path(os.path.normpath(Path.cwd() / given))
+    if not (given and inventory.is_file()):
+        what = f"{inventory} is {'no file' if inventory.exists() else 'not there'}" if given else "it is empty"
+        raise Unusable(f"HOST is the path of an inventory file, such as fleet/inventory/prod.py, and {what}")
     if os.environ.get(CONSENT) != "yes":
         raise Unusable(
             f"these tests restart and kill the service of {inventory}, again and again, on every host in it. "
@@ -160,7 +164,7 @@ def own_fleet(inventory: Path) -> OwnFleet:
     folders = [
         above for above in inventory.parents if any((above / name).is_dir() for name in ("group_vars", "host_vars"))
     ]
-    if not inventory.is_file() or not folders:
+    if not folders:
         raise Unusable(f"{inventory} is no inventory in a deployment folder: `sglang-fleet init` makes one")
     said = _described(inventory, folders[0])
     hosts = [OwnHost(name, data) for name, data in said.pop("hosts").items()]
@@ -176,16 +180,19 @@ def own_fleet(inventory: Path) -> OwnFleet:
 
 def _described(inventory: Path, folder: Path) -> dict[str, Any]:
     """What the settings say, read by the product; in a process of its own, since pyinfra changes the one it is in."""
-    done = finish(
-        [sys.executable, "-m", "tests.real.hosts.own_settings", str(inventory), str(folder)],
-        what="",
-        check=False,
-        stdin="",
-        timeout=120,
-        environment=os.environ | {"PYTHONPATH": str(REPOSITORY)},
-    )
+    try:
+        done = finish(
+            [sys.executable, "-m", "tests.real.hosts.own_settings", str(inventory), str(folder)],
+            what="",
+            check=False,
+            stdin="",
+            timeout=120,
+            environment=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+        )
+    except subprocess.TimeoutExpired:
+        raise Unusable(f"{inventory} has not been read within two minutes") from None
     if done.returncode:
-        raise Unusable(done.stderr or done.stdout)
+        raise Unusable((done.stderr or done.stdout).strip())
     return dict(json.loads(done.stdout))
 
 

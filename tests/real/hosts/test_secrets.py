@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from lab.paths import state_folder
 from tests.lab.operator import STATE, wait_for
 from tests.lab.searching import spellings
 from tests.lab.watching import CommandLines
@@ -22,7 +21,7 @@ from tests.real.hosts import witness
 from tests.real.hosts.anyfleet import AnyFleet
 from tests.real.hosts.fleet import RealFleet
 from tests.real.hosts.own import INVENTORY, OwnFleet
-from tests.real.hosts.poison import OURS, Hidden, PoisonedFleet, Told
+from tests.real.hosts.poison import OURS, Hidden, PoisonedFleet, Told, fresh_files
 from tests.real.hosts.test_anywhere import BENCH, fewer_requests
 
 LOUD = ("-vvv", "--debug")
@@ -101,13 +100,9 @@ def test_f10_no_secret_is_in_what_the_controller_says(told: Told) -> None:
 
 
 def test_f10_no_secret_is_in_a_file_of_the_controller(told: Told) -> None:
-    fresh = []
+    fresh: list[Path] = []
     for place in (told.folder, "/tmp", "/var/tmp", "/dev/shm"):  # noqa: S108 - searched
-        for folder, _, names in os.walk(place):
-            if Path(folder).is_relative_to(state_folder()):
-                continue  # the hosts' own disks, where the checkout lies there
-            paths = [Path(folder, name) for name in names if not Path(folder, name).is_symlink()]
-            fresh += [path for path in paths if path.is_file() and path.stat().st_mtime >= told.began]
+        fresh += fresh_files(place, since=told.began)
     if isinstance(told.fleet, RealFleet):
         fresh.append(told.fleet.lab.folder / "server.log")
         fresh += [host.folder / "console" for host in told.fleet.hosts]
