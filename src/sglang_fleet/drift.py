@@ -182,6 +182,9 @@ def _of_server(state: ServiceState, *, touched: bool) -> Iterator[tuple[str, lis
     if not _is_settled(state):
         return
     installed = state.installed_release
+    if state.proven_release is None:
+        yield f"release {installed} is installed, and there is no record that any release was proven here", []
+        return
     if state.proven_release != installed:
         yield f"the unit of release {installed} was put back; {state.proven_release} was proven last", []
         return

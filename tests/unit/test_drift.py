@@ -114,6 +114,7 @@ def test_without_any_trace_of_what_was_put_there_nothing_is_claimed() -> None:
             {"proven": (Proven("newer", "t", "a"),)},
             f"the unit of release {NEW.id} was put back; newer was proven last",
         ),
+        ({"proven": ()}, f"release {NEW.id} is installed, and there is no record that any release was proven here"),
     ],
 )
 def test_every_way_of_changing_a_host_by_hand_is_named(changes: dict[str, Any], sign: str) -> None:

@@ -42,6 +42,14 @@ class Arrival:
     resumed: bool = False
     gate: Gate | None = None
     invocation: str = ""
+    _part: tuple[str, float] | None = None
+
+    def give_up(self) -> None:
+        """Count the part that a failure has cut short. What follows is the way back, which is counted as a whole."""
+        if self._part is not None:
+            part, began = self._part
+            self.seconds.setdefault(part, self.around.clock.monotonic() - began)
+        self.seconds = {}
 
     def clear(self, old: Status) -> None:
         """Stop the old server and wait for the word to start the new one; nothing to do without that barrier.
@@ -147,10 +155,16 @@ class Arrival:
 
     def _prove(self, destination: Destination, watched: Watched, known: Record | None) -> None:
         """Take the started server through the gate, the soak and the barriers."""
-        gate = Gate(self.around, watched, destination.gate, stop=self.barriers.give_up, before=known)
+        gate, clock = (
+            Gate(self.around, watched, destination.gate, stop=self.barriers.give_up, before=known),
+            self.around.clock,
+        )
+        self._part = "start", clock.monotonic()
         self._ready(gate)
         if destination.gate.soak > 0:
+            self._part = "soak", clock.monotonic()
             self.seconds["soak"] = gate.soak()
+        self._part = None
         self._hold(gate)
 
     def _ready(self, gate: Gate) -> None:

@@ -26,6 +26,7 @@ class Seen:
         running: the release the running process was started from, by its own environment; "" when it names none.
         captured: what is installed as a unit to keep; None when there is no unit.
         newest: the last unit, not of this service, that an earlier activation kept.
+        ended_well: whether an activation left what runs in place, though it may be on no list of what is proven.
     """
 
     status: Status
@@ -34,6 +35,7 @@ class Seen:
     proven: tuple[Proven, ...]
     captured: Found | None
     newest: Found | None
+    ended_well: bool = False
 
     @property
     def last_proven(self) -> str:
@@ -83,18 +85,25 @@ def previous(seen: Seen, release: str) -> Previous:
 
     What is not this service's and serves now comes first, be it hand-written or of another service: a host is left as
     it was found. Then the proven releases, last one first; then the unit that an earlier, unfinished first activation
-    replaced.
+    replaced. A release that serves though nothing is proven, as when the list was moved aside, is not taken away.
     """
     if seen.captured is not None and not seen.ours:
         serves = seen.status.running and seen.running == _named(seen.captured.pieces)
         if serves or not seen.proven or seen.last_proven.startswith(PREFIX):
             return Previous((seen.captured.name,))
-    if seen.last_proven == release:
+    if release == (seen.last_proven or (seen.running if seen.ended_well else "")):
         return Previous((), same=True)
     names = _unique(entry.release for entry in reversed(seen.proven) if entry.release != release)
-    if not names and seen.ours and seen.newest is not None:
-        names = (seen.newest.name,)
-    return Previous(names)
+    return Previous(names or _unproven(seen, release))
+
+
+def _unproven(seen: Seen, release: str) -> tuple[str, ...]:
+    """Return where to go back to with nothing proven: to what runs, of which the installed copy serves as well."""
+    if not seen.ours or seen.captured is None:
+        return ()
+    kept = (seen.newest.name,) if seen.newest is not None else ()
+    runs = (seen.running, seen.captured.name) if seen.running not in ("", release) else ()
+    return (*runs, *kept) if seen.ended_well else (*kept, *runs)
 
 
 def previous_after(unfinished: Pending | None, seen: Seen, release: str) -> Previous:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Callable
 
 from ..errors import HostError
 from ..machine import journal
-from ..machine.units import SystemctlError
+from ..machine.units import BY_SIGNAL, SystemctlError
 from .barriers import NoWordError
 from .gate import RESTARTED, StartError
 from .outcome import ShutdownError
 from .releases import Proven, UnusableError, add_proven, read_proven
+from .start import BY_SOMEBODY
 
 if TYPE_CHECKING:
     from .decide import Seen
@@ -54,7 +55,8 @@ class Ending:
         reason = error.reason
         if reason == RESTARTED:
             reason = f"{journal.exit_of(lines) or 'ended'}, and systemd started it again"
-        said = journal.cause(lines) if error.died else ""
+        tells = error.died and BY_SOMEBODY not in reason
+        said = journal.cause(lines, by_signal=reason.startswith(BY_SIGNAL)) if tells else ""
         return masks.hide(f"{reason}: {said}" if said else reason), lines
 
     def record(self, name: str, outcome: str, reason: str, *, invocation: str) -> None:

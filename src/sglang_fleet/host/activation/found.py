@@ -58,7 +58,8 @@ class Found:
         active: whether it ran.
         elsewhere: the unit's file when it is not in /etc, as of a package; "" otherwise. It is not copied: ours
             only hides it.
-        ours: whether the unit was one of this very service's, changed or with drop-ins: kept, but not to go back to.
+        ours: whether the unit was one of this very service's, changed or with drop-ins: kept, and gone back to only
+            where nothing is known to be proven and its release is not here any more.
         captured_at: when it was last seen.
     """
 

@@ -11,7 +11,7 @@ from ..machine import foreign, processes
 from ..machine.verify import verify
 from . import decide, pending
 from .found import keep, look, newest_foreign
-from .history import next_place
+from .history import ended_well, next_place
 from .layout import SECTION
 from .outcome import RefusalError
 from .releases import UnusableError, load, read_proven
@@ -52,13 +52,16 @@ class Groundwork:
         unfinished = pending.read(self.layout)
         if captured is not None and unfinished is not None and unfinished.was_running(captured.name):
             captured = replace(captured, active=True)  # an unfinished activation stopped it, and no operator
+        running = self.tools.running_release(status.main_pid, status.control_group) if status.running else ""
+        proven = tuple(read_proven(self.layout.proven))
         return decide.Seen(
             status=status,
             installed=installed,
-            running=self.tools.running_release(status.main_pid, status.control_group) if status.running else "",
-            proven=tuple(read_proven(self.layout.proven)),
+            running=running,
+            proven=proven,
             captured=captured,
             newest=newest_foreign(self.layout.found),
+            ended_well=not proven and bool(running) and ended_well(self.layout, running),
         )
 
     def verify(self, destination: Destination) -> None:

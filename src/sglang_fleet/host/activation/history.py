@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from .layout import Layout
 
+_WELL = ("proven", "already", "returned")
 _LEFT = ("returned", "removed", "failed")
 _TEXTS = ("mode", "release", "by", "commit", "started_at", "ended_at", "reason", "running_release", "previous")
 
@@ -71,6 +72,12 @@ def way_back(layout: Layout, release: str) -> WayBack:
     not_meant = {release, before} | _left(layout)
     others = (name for name in dict.fromkeys(reversed(proven)) if name not in not_meant)
     return WayBack(next((name for name in others if not _unusable(layout, name)), ""), gone)
+
+
+def ended_well(layout: Layout, release: str) -> bool:
+    """Return whether an activation of a service ended with this release in place, and well."""
+    results = (read_mapping(path) for path in layout.activations.glob("*/result.json"))
+    return any(one.get("running_release") == release and one.get("outcome") in _WELL for one in results)
 
 
 def is_left(began: dict[str, Any], result: dict[str, Any]) -> bool:

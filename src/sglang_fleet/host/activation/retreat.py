@@ -44,6 +44,7 @@ class Retreat:
             return
         events, barriers, result = self.arrival.around.events, self.arrival.barriers, self.ending.result
         silent = says_nothing(error, barriers.late())
+        self.arrival.give_up()
         barriers.turn_back()
         events.tell("failed", f"{self.request.mode} of release {self.request.release} failed: {why}")
         for line in lines:

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from .events import Events
 
 RESTARTED = "ended, and systemd started it again"
+BY_SOMEBODY = "by somebody"
+"""In each text about an end that was not the server's own doing, so that its last words do not say why."""
+
+_TERMINATED = 143
+"""The status of a process that ended for SIGTERM and says so, as SGLang does: systemd takes it for a failure."""
 
 
 class StartError(Exception):
@@ -80,8 +85,24 @@ def death(watched: Watched, status: Status) -> str:
     """
     if status.invocation == watched.invocation and status.main_pid == watched.main_pid and status.running:
         return ""
-    if status.restarts > watched.restarts and status.invocation != watched.invocation and status.main_pid:
-        return RESTARTED
+    if status.invocation and status.invocation != watched.invocation:
+        if status.restarts <= watched.restarts:  # a start that somebody asks for begins to count anew
+            return f"was restarted {BY_SOMEBODY}"
+        if status.main_pid or (status.active == "activating" and not status.exit_code):
+            return RESTARTED
     if status.main_pid == watched.main_pid and status.main_pid:
-        return f"is being stopped ({status.sub})"
-    return how_it_ended(status)
+        by = "" if status.result != "success" else f" {BY_SOMEBODY}"
+        return f"is being stopped{by} ({status.sub})"
+    how = how_it_ended(status)
+    return f"was stopped {BY_SOMEBODY} ({how})" if _was_stopped(status) else how
+
+
+def _was_stopped(status: Status) -> bool:
+    """Return whether somebody had systemd stop it, or ended it so that systemd does not start it again.
+
+    What ends by itself is started again, and while it is on its way out systemd has no job for it.
+    """
+    if not status.exit_code or "auto-restart" in status.sub:
+        return False
+    gently = status.result == "success" or (status.result == "exit-code" and status.exit_status == _TERMINATED)
+    return gently and (status.job or status.active in ("inactive", "failed"))

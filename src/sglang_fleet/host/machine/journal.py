@@ -7,7 +7,7 @@ import subprocess
 from typing import Iterable
 
 from ..written import written_forms
-from .units import run_program
+from .units import BY_SIGNAL, run_program
 
 LINES = 30
 """Lines of a failed start that an operator is shown."""
@@ -37,6 +37,12 @@ _BEFORE_THE_PROGRAM = re.compile(r"^\S+\.service: (Failed at step .*)")
 _CHILD_KILLED = re.compile(
     r"Subprocess (\S+) .*crashed with exit code -(\d+)|(Rank \d+ scheduler) died .*\(exit code: -(\d+)\)"
 )
+# What Python's own warnings look like, which servers give by the dozen: `FILE:LINE: SomeWarning: text`, and the source
+# line, two to the right, that gave it. Several processes share a journal, so another line may have come between.
+_WARNING = re.compile(r"^\S.*?:\d+: \w*Warning: ")
+_OF_A_WARNING = re.compile(r"^  \S")
+_WARNS = re.compile(r"^\s+(?:\w+\.)*warn\(")
+_IS_WARNING = re.compile(r"(?<!\w)(?:Warning|WARNING)[: ]")  # a line of that level, as most loggers write it
 _KILL = "9"
 _ARGPARSE = re.compile(r"^[^:]*: error: (.*)")
 
@@ -94,25 +100,37 @@ def exit_of(lines: list[str]) -> str:
     if not found:
         return ""
     code, status = found[-1].groups()
-    return f"exited with status {status}" if code == "exited" else f"was killed by signal {status}"
+    return f"exited with status {status}" if code == "exited" else f"{BY_SIGNAL} {status}"
 
 
-def cause(lines: list[str]) -> str:
+def cause(lines: list[str], *, by_signal: bool = False) -> str:
     """Return the line that most likely says why a server ended, without its prefix; "" when there is none.
 
-    A process of the server's that was killed; else the last line of its own that speaks of an error; else its last.
+    A process of the server's that was killed; else the last line of its own that speaks of an error; else its last,
+    but of one that was ended by a signal, which need not have had anything to say.
     """
     killed = next((found for line in lines if (found := _CHILD_KILLED.search(line))), None)
     if killed is not None:
         who, signal = [group for group in killed.groups() if group]
         why = ", as when the host runs out of memory" if signal == _KILL else ""
         return f"its process {who} was killed by signal {signal}{why}"
-    own = [line.strip() for line in lines if line.strip() and not _OF_SYSTEMD.match(line)]
+    own = [line.strip() for line in _unwarned(lines) if line.strip() and not _OF_SYSTEMD.match(line)]
     # systemd's own sentences about starting and stopping ("Started k26", "Stopped k26") say nothing about why.
     own = [line for line in own if not re.match(r"^(Started|Starting|Stopped|Stopping|Failed to start) ", line)]
-    own = [line for line in own if not (_ACCESS.search(line) or _IS_WELL.search(line))]
+    own = [line for line in own if not any(idle.search(line) for idle in (_ACCESS, _IS_WELL, _IS_WARNING))]
     own = own or [found.group(1) for line in lines if (found := _BEFORE_THE_PROGRAM.match(line.strip()))]
     speaking = [line for line in own if _SAYS_WHY.search(line)]
-    line = (speaking or own or [""])[-1]
+    line = (speaking or ([] if by_signal else own) or [""])[-1]
     found = _ARGPARSE.match(line)
     return found.group(1) if found else line
+
+
+def _unwarned(lines: list[str]) -> list[str]:
+    """Return the lines without Python's warnings, which are no reason to end."""
+    kept, below = [], False
+    for line in lines:
+        warning = _WARNING.match(line) is not None
+        if not (warning or _WARNS.match(line) or (below and _OF_A_WARNING.match(line))):
+            kept.append(line)
+        below = warning
+    return kept

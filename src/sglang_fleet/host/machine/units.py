@@ -35,6 +35,9 @@ COMMAND_TIMEOUT = 90.0
 SHOW_PATIENCE = 30.0
 """Seconds during which systemd may not answer (it is reloading, or being upgraded) before that counts as a failure."""
 
+BY_SIGNAL = "was killed by signal"
+"""How the sentence begins about a process that a signal has ended."""
+
 _EXITED = 1  # CLD_EXITED, from <signal.h>: what ExecMainCode holds; 2 is killed, 3 killed with a core dump
 _RUNNING_STATES = ("active", "activating", "reloading")
 _ENDED_STATES = ("inactive", "failed")
@@ -143,7 +146,7 @@ def how_it_ended(status: Status) -> str:
     elif status.exit_code == _EXITED:
         how = f"exited with status {status.exit_status}"
     elif status.exit_code:
-        how = f"was killed by signal {status.exit_status}"
+        how = f"{BY_SIGNAL} {status.exit_status}"
     elif status.result == "success":
         return f"is {status.active} ({status.sub})"
     else:

@@ -39,6 +39,7 @@ def proven(*names: str) -> tuple[Proven, ...]:
 
 
 CONVERGED = Seen(RUNS, (UNIT,), "r1", proven("r1"), found(UNIT, ours=True), None)
+OLDEST = replace(found(BY_HAND, ours=False), id="f0")
 HAND = Seen(RUNS, (BY_HAND,), "", (), found(BY_HAND, ours=False), None)
 RENAMED = Seen(RUNS, (SIBLING,), "s1", (), found(SIBLING, ours=False), None)
 
@@ -83,6 +84,13 @@ def test_a_sibling_is_in_place_while_its_own_process_runs(running: str, *, expec
         (replace(CONVERGED, proven=proven("r0", "found:x")), Previous(("found:x", "r0"))),
         (replace(CONVERGED, proven=()), Previous(())),
         (replace(CONVERGED, proven=(), newest=found(BY_HAND, ours=False)), Previous(("found:f1",))),
+        (replace(CONVERGED, proven=(), ended_well=True), Previous((), same=True)),
+        (replace(CONVERGED, proven=(), running="r0"), Previous(("r0", "found:f1"))),
+        (replace(CONVERGED, proven=(), running="r0", newest=OLDEST), Previous(("found:f0", "r0", "found:f1"))),
+        (
+            replace(CONVERGED, proven=(), running="r0", newest=OLDEST, ended_well=True),
+            Previous(("r0", "found:f1", "found:f0")),
+        ),
         (replace(HAND, captured=None, installed=(), newest=found(BY_HAND, ours=False)), Previous(())),
         (HAND, Previous(("found:f1",))),
         (replace(HAND, proven=proven("found:x")), Previous(("found:f1",))),

@@ -48,7 +48,12 @@ MANIFEST: Mapping[str, Any] = {
         (RUNS, ""),
         (replace(RUNS, active="reloading", sub="reload"), ""),
         (replace(RUNS, main_pid=6, invocation="i2", restarts=1), RESTARTED),
-        (replace(RUNS, active="deactivating", sub="stop-sigterm"), "is being stopped (stop-sigterm)"),
+        (replace(RUNS, main_pid=0, active="activating", sub="start-pre", invocation="i2", restarts=1), RESTARTED),
+        (replace(RUNS, active="deactivating", sub="stop-sigterm"), "is being stopped by somebody (stop-sigterm)"),
+        (
+            replace(RUNS, active="deactivating", sub="stop-sigabrt", result="watchdog"),
+            "is being stopped (stop-sigabrt)",
+        ),
         (
             replace(
                 RUNS, active="activating", sub="auto-restart", main_pid=0, exit_code=1, exit_status=3, exited=101.0
@@ -60,6 +65,46 @@ MANIFEST: Mapping[str, Any] = {
 )
 def test_a_death_is_told_from_a_life(status: Status, says: str) -> None:
     assert death(WATCHED, status) == says
+
+
+OVER = replace(RUNS, main_pid=0, exit_code=1, exit_status=0, exited=102.5)
+STOPS = replace(OVER, active="deactivating", sub="final-sigterm")
+STOPPED = replace(OVER, active="inactive", sub="dead")
+FAILED = replace(OVER, active="failed", sub="failed", result="exit-code")
+BY_SYSTEMD = replace(OVER, active="activating", sub="auto-restart")
+
+
+@pytest.mark.parametrize(
+    ("status", "says"),
+    [
+        (STOPPED, "was stopped by somebody (exited with status 0 after 2.5 s)"),
+        (replace(STOPPED, job=True), "was stopped by somebody (exited with status 0 after 2.5 s)"),
+        (replace(STOPS, job=True), "was stopped by somebody (exited with status 0 after 2.5 s)"),
+        (
+            replace(FAILED, exit_status=143),
+            "was stopped by somebody (exited with status 143 after 2.5 s)",
+        ),
+        (
+            replace(STOPPED, exit_code=2, exit_status=15),
+            "was stopped by somebody (was killed by signal 15 after 2.5 s)",
+        ),
+        # What systemd starts again ended by itself, or by a signal that was not systemd's; so did what no job stops.
+        (BY_SYSTEMD, "exited with status 0 after 2.5 s"),
+        (replace(BY_SYSTEMD, job=True), "exited with status 0 after 2.5 s"),
+        (replace(FAILED, sub="failed-before-auto-restart", exit_status=143), "exited with status 143 after 2.5 s"),
+        (replace(BY_SYSTEMD, result="exit-code", exit_status=143), "exited with status 143 after 2.5 s"),
+        (STOPS, "exited with status 0 after 2.5 s"),
+        (replace(FAILED, exit_status=3), "exited with status 3"),
+        (replace(FAILED, result="start-limit-hit"), "systemd does not start it any more"),
+        (replace(RUNS, main_pid=6, invocation="i2"), "was restarted by somebody"),
+        (
+            replace(RUNS, main_pid=0, invocation="i2", active="activating", sub="start-pre"),
+            "was restarted by somebody",
+        ),
+    ],
+)
+def test_an_end_that_somebody_made_by_hand_is_told_from_one_of_the_servers_own(status: Status, says: str) -> None:
+    assert death(WATCHED, status).startswith(says)
 
 
 def test_f19_the_startup_deadline_hangs_on_the_process_start_alone() -> None:

@@ -64,6 +64,34 @@ def test_the_start_that_was_proven_is_recorded_also_of_a_release_that_was_proven
     assert entry.invocation == "i2"
 
 
+@pytest.mark.parametrize("lost", ["proven.json", "releases/r1"])
+def test_f31_a_release_that_serves_is_not_taken_away_where_nothing_says_that_it_was_proven(
+    host: FakeHost, lost: str
+) -> None:
+    host.release("r1")
+    host.transaction("r1").run()
+    host.release("r2", server=DIES)
+    place = host.layout.folder / lost
+    shutil.rmtree(place) if place.is_dir() else place.unlink()
+    host.layout.proven.unlink(missing_ok=True)
+    result = host.transaction("r2").run()
+    assert result.outcome == "returned"
+    assert (host.systemd.running, result.running_release) == ("r1", "r1")
+
+
+@pytest.mark.parametrize("exits_after", [5.0, 20.0])
+def test_the_parts_of_a_change_that_failed_add_up_to_what_it_took(host: FakeHost, exits_after: float) -> None:
+    """It dies while it starts, or in the soak; the release before has to stop first, and to start again."""
+    host.release("r1", server=Server(ready_after=7, stop_takes=3))
+    host.release("r2", server=Server(ready_after=10, exits_after=exits_after))
+    host.place("r1")
+    began = host.clock.now
+    result = host.transaction("r2", gate={"soak": 60}).run()
+    assert result.outcome == "returned"
+    assert sum(result.seconds.values()) == pytest.approx(host.clock.now - began, abs=1.5)
+    assert set(result.seconds) == {"stop", "start", "return"} | ({"soak"} if exits_after == 20 else set())
+
+
 def test_a_start_that_came_after_the_proof_is_not_recorded_as_proven(
     host: FakeHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -368,6 +396,24 @@ def test_f18_a_server_that_restarts_by_itself_is_seen(host: FakeHost) -> None:
     result = host.transaction("r2").run()
     assert result.outcome == "returned"
     assert result.reason.startswith("exited with status 7, and systemd started it again")
+
+
+@pytest.mark.parametrize(
+    ("happens", "says"),
+    [("stop", "is being stopped by somebody (stop-sigterm)"), ("restart", "was restarted by somebody")],
+)
+def test_a_server_that_somebody_stops_in_the_soak_is_not_said_to_have_failed(
+    host: FakeHost, happens: str, says: str
+) -> None:
+    host.release("r1")
+    host.release("r2", server=Server(stop_takes=2 if happens == "stop" else 0))
+    host.place("r1")
+    host.lines = ["Gracefully exiting... Remaining number of requests 0."]
+    host.clock.at.append((host.clock.now + 3, getattr(host.systemd, happens)))
+    result = host.transaction("r2").run()
+    assert result.outcome == "returned"
+    assert result.reason.startswith(f"{says}; r1 runs again")
+    assert result.journal == host.lines
 
 
 def test_f20_a_death_in_the_soak_goes_back(host: FakeHost) -> None:

@@ -87,6 +87,47 @@ def test_the_cause_is_the_servers_own_line(lines: list[str], says: str) -> None:
     assert cause(lines) == says
 
 
+@pytest.mark.parametrize(
+    ("before", "says"),
+    [([], ""), (["last words"], "last words"), (["ValueError: no"], "ValueError: no")],
+)
+@pytest.mark.parametrize(
+    "warning",
+    [
+        ["/x/launch_server.py:121: UserWarning: no error, but old", "  warnings.warn("],
+        ["<frozen importlib._bootstrap>:241: DeprecationWarning: killed soon"],
+        ["/x/a.py:1: FutureWarning: old", "  return torch.load(denied)"],
+        ["/x/a.py:1: UserWarning: one", "/x/b.py:2: Warning: two", "  warnings.warn(", "  warnings.warn("],
+    ],
+)
+def test_a_warning_of_pythons_is_no_cause(warning: list[str], before: list[str], says: str) -> None:
+    assert cause([*before, *warning]) == says
+    assert cause(["k26.service: Failed at step EXEC spawning /x: no", *before, *warning]) == (
+        says or "Failed at step EXEC spawning /x: no"
+    )
+
+
+def test_one_that_a_signal_has_ended_need_not_have_said_why() -> None:
+    idle = [
+        "[2026-11-30 05:41:44] Prefill batch, #new-seq: 1",
+        "Warning: Decoder field is not found in tokenizer.json.",
+    ]
+    assert cause(idle, by_signal=True) == ""
+    assert cause(idle) == idle[0]
+    assert cause([*idle, "ValueError: no", "bye"], by_signal=True) == "ValueError: no"
+
+
+def test_an_error_in_the_place_of_a_warning_is_a_cause() -> None:
+    raised = [
+        "Traceback (most recent call last):",
+        '  File "/x/a.py", line 1',
+        "    warnings.warn(",
+        "UserWarning: old",
+    ]
+    assert cause(raised) == "UserWarning: old"
+    assert cause(["/x/a.py:1: UserWarning: old", "  warnings.warn(", "bye"]) == "bye"
+
+
 def test_the_exit_is_read_from_systemds_line() -> None:
     assert exit_of(["a", "k: Main process exited, code=exited, status=2/INVALIDARGUMENT"]) == "exited with status 2"
     assert exit_of(["k: Main process exited, code=killed, status=9/KILL"]) == "was killed by signal 9"
