@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import gevent
+from gevent.event import Event
 
 from roles.fleet import Fleet, new_activation
 from roles.watching import watch
@@ -72,15 +73,28 @@ class Together:
 
     def call_back(self, why: str) -> None:
         """Have every host that has not ended go back, from wherever it is, and wait for the end of it."""
-        aborts = {name: self.fleet.hands.spawn(self._abort, name, why) for name in self._not_cleared()}
+        moved, all_stopped = Event(), Event()
+
+        def back(name: str) -> None:
+            try:
+                if self._at.get(name) != "cleared":
+                    self._abort(name, why)
+            finally:
+                moved.set()
+            if name not in self.ends:
+                all_stopped.wait()
+                self._go(name, "cleared")
+
+        greenlets = {name: self.fleet.hands.spawn(back, name) for name in self.requests if name not in self.ends}
         # Nothing starts before all have stopped, or a server would meet one of another release. One that has started
-        # what was before comes to its end only when the others start theirs.
-        while left := [name for name, greenlet in aborts.items() if not greenlet.ready()]:
-            if self._waiting_at("cleared") and all(self._has_stopped(name) for name in left):
-                break
-            gevent.wait([aborts[name] for name in left], timeout=LOOK_SECONDS, count=1)
-        going = [self.fleet.hands.spawn(self._go, name, "cleared") for name in self._waiting_at("cleared")]
-        gevent.joinall([*aborts.values(), *going], raise_error=True)
+        # what was before already comes to its end only when the others start theirs.
+        while greenlets and not all_stopped.is_set():
+            moved.wait(LOOK_SECONDS)
+            moved.clear()
+            going = [name for name in self._not_cleared() if not greenlets[name].ready()]
+            if all(self._has_stopped(name) for name in going):
+                all_stopped.set()
+        gevent.joinall(list(greenlets.values()), raise_error=True)
 
     def follow(self, name: str) -> None:
         """Wait on a host for the end of what goes on there by itself."""

@@ -156,6 +156,34 @@ def test_one_that_has_started_what_was_before_is_joined_by_those_that_wait_for_i
     assert outcomes(one)["h2"] is Outcome.RETURNED
 
 
+def test_one_that_comes_to_cleared_while_another_is_let_go_on_is_let_go_on_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was seen to have stopped a moment before it said so itself."""
+    hosts = Hosts()
+    one = change(monkeypatch, hosts, "h1", "h2")
+    hosts.states["h1"] = {"outcome": None, "at": "cleared", "cleared": True}
+    hosts.waits |= {"h1 abort": "h2 proceed cleared", "h2 proceed cleared": "h1 proceed cleared"}
+    with gevent.Timeout(10):
+        one.call_back("h3 failed")
+    assert set(outcomes(one).values()) == {Outcome.RETURNED}
+
+
+def test_an_error_in_calling_one_back_is_no_endless_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    hosts = Hosts()
+    one = change(monkeypatch, hosts, "h1", "h2")
+
+    def watch(fleet: object, name: str, command: str, asked: Mapping[str, Any], **more: Any) -> Verdict | str:
+        if (name, command) == ("h1", "abort"):
+            raise ZeroDivisionError
+        return hosts.watch(fleet, name, command, asked, **more)
+
+    monkeypatch.setattr(together, "watch", watch)
+    with gevent.Timeout(10):
+        with pytest.raises(ZeroDivisionError):
+            one.call_back("h3 failed")
+        while "h2" not in one.ends:  # which is let go on all the same
+            gevent.sleep(0.001)
+
+
 def test_nothing_starts_while_another_still_stops(monkeypatch: pytest.MonkeyPatch) -> None:
     hosts = Hosts()
     one = change(monkeypatch, hosts, "h1", "h2")
