@@ -7,8 +7,9 @@ from dataclasses import replace
 import gevent
 
 from roles.fleet import Fleet
+from roles.requests import forward
 from roles.terminal import show
-from roles.together import Together, forward
+from roles.together import Together
 from roles.unfinished import end_unfinished
 from sglang_fleet.plan import ServiceChange
 from sglang_fleet.problems import names
@@ -121,12 +122,13 @@ def _parties(fleet: Fleet, hosts: Sequence[str], service: str) -> list[dict[str,
 
 
 def _party(fleet: Fleet, changes: Mapping[str, ServiceChange], *, confirm: float) -> Together:
-    return forward(
+    requests = forward(
         fleet,
         {name: change.release for name, change in changes.items()},
         restart=[name for name, change in changes.items() if change.restart],
         confirm=confirm,
     )
+    return Together(fleet, requests)
 
 
 def _side_by_side(fleet: Fleet, works: Sequence[Callable[[], None]]) -> None:

@@ -10,10 +10,11 @@ from pyinfra.api import FunctionCommand, deploy, operation
 from roles import options, waves
 from roles.connection import Answer, Connection
 from roles.fleet import Fleet
+from roles.requests import returning
 from roles.shared import shared_fleet
 from roles.steps import explain, guarded
 from roles.terminal import heading, show
-from roles.together import Together, returning
+from roles.together import Together
 from roles.unfinished import end_unfinished
 from sglang_fleet.backward import Way, ways
 from sglang_fleet.problems import names
@@ -202,5 +203,6 @@ def _parties(fleet: Fleet, hosts: Sequence[str], *, but: Mapping[str, Collection
                 continue
             found.setdefault((told["service"], _nodes(told, name)), {})[name] = told
     return [
-        returning(fleet, {name: party[name] for name in nodes if name in party}) for (_, nodes), party in found.items()
+        Together(fleet, returning(fleet, {name: party[name] for name in nodes if name in party}))
+        for (_, nodes), party in found.items()
     ]

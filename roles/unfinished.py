@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from roles.fleet import Fleet
-from roles.together import Together, request_of
+from roles.requests import request_of
+from roles.together import Together
 from sglang_fleet.rollout import Verdict
 
 

@@ -9,6 +9,7 @@ import pytest
 from gevent.pool import Group
 
 from roles import together
+from roles.requests import forward
 from roles.together import Together
 from sglang_fleet.rollout import Outcome, Verdict
 
@@ -74,7 +75,7 @@ def change(monkeypatch: pytest.MonkeyPatch, hosts: Hosts, *names: str, confirm: 
     monkeypatch.setattr(together, "LOOK_SECONDS", 0.001)
     fleet: Any = SimpleNamespace(hands=Group(), author="me", commit="", run="r1", call=hosts.call)
     release: Any = SimpleNamespace(service="k26", id="bb22", unit_name="u.service", gate=GATE, replica=None)
-    return together.forward(fleet, dict.fromkeys(names, release), restart=(), confirm=confirm)
+    return Together(fleet, forward(fleet, dict.fromkeys(names, release), restart=(), confirm=confirm))
 
 
 def outcomes(one: Together) -> dict[str, Outcome]:
