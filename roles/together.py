@@ -17,6 +17,7 @@ from roles.watching import watch
 from sglang_fleet.rollout import Outcome, Verdict
 
 LOOK_SECONDS = 1.0  # between two looks at hosts that nobody follows
+STATE_SECONDS = 10  # for the answer to one
 
 
 @dataclass(slots=True)
@@ -76,7 +77,7 @@ class Together:
                     self._abort(name, why)
             finally:
                 moved.set()
-            if name not in self.ends:
+            if name in self._waiting_at("cleared"):  # else it took no word, and nobody can wait for it
                 all_stopped.wait()
                 self._go(name, "cleared")
 
@@ -112,7 +113,7 @@ class Together:
             return
         self._watched = set(going)
         greenlets = {self.fleet.hands.spawn(self._go, name, barrier): name for name in going}
-        why = ""
+        failed = ""
         while greenlets:
             for greenlet in gevent.wait(list(greenlets), timeout=LOOK_SECONDS, count=1):
                 greenlet.get()
@@ -121,13 +122,12 @@ class Together:
                 # Who knows nothing of a host that had the last word has no reason to call the others back.
                 unheard = barrier == "sealed" and name in self.ends and self.ends[name].outcome is Outcome.UNKNOWN
                 if self._has_failed(name) and not unheard:
-                    why = why or f"node {name} of its replica failed"
-                    self._abort_others(why)
-            if greenlets and not why and (gone := self._gone_from_passed()):
-                why = f"node {gone} of its replica failed"
-                self._abort_others(why)
-        if why:
-            self.call_back(why)
+                    failed = failed or name
+            failed = failed or (self._gone_from_passed() if greenlets else "")
+            if failed:
+                self.call_back(f"node {failed} of its replica failed")
+                gevent.joinall(list(greenlets), raise_error=True)
+                return
 
     def _waiting_at(self, barrier: str) -> list[str]:
         return [name for name in self.requests if name not in self.ends and self._at.get(name) == barrier]
@@ -152,9 +152,10 @@ class Together:
         return told.get("cleared") is True or told.get("outcome") is not None
 
     def _state(self, name: str) -> Mapping[str, Any]:
-        """What a host says of its activation; empty where it does not answer."""
+        """What a host says of its activation; empty where it does not answer soon, for which nobody waits."""
         asked = self.requests[name]
-        return self.fleet.call(name, "result", {key: asked[key] for key in ("activation", "service")}).mapping()
+        who = {key: asked[key] for key in ("activation", "service")}
+        return self.fleet.connections[name].call("result", who, seconds=STATE_SECONDS).mapping()
 
     def _go(self, name: str, barrier: str) -> None:
         asked = self.requests[name]
@@ -162,11 +163,6 @@ class Together:
             self._note(name, watch(self.fleet, name, "proceed", asked, more={"barrier": barrier}))
         else:
             self._note(name, watch(self.fleet, name, "activate", asked))
-
-    def _abort_others(self, why: str) -> None:
-        gevent.joinall(
-            [self.fleet.hands.spawn(self._abort, name, why) for name in self._not_cleared()], raise_error=True
-        )
 
     def _abort(self, name: str, why: str) -> None:
         unwatched = name not in self._watched

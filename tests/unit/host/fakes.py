@@ -150,6 +150,7 @@ class FakeSystemd:
             restarts=self.restarts,
             enabled="enabled" if self.enabled else "disabled",
             timeout_stop=20.0,
+            restart="always",
             control_group=GROUP if self.pid else "",
             fragment=str(self.files.path) if self.files.path.exists() else "",
         )

@@ -32,10 +32,12 @@ class Hosts:
         self.states: dict[str, dict[str, Any]] = {}
         self.waits: dict[str, str] = {}
 
-    def call(self, name: str, command: str, request: Mapping[str, Any]) -> SimpleNamespace:
-        del request
-        assert command == "result"
-        return SimpleNamespace(mapping=lambda: self.states.get(name, {}))
+    def connection(self, name: str) -> SimpleNamespace:
+        def call(command: str, _: Mapping[str, Any], *, seconds: int) -> SimpleNamespace:
+            assert (command, seconds > 0) == ("result", True)
+            return SimpleNamespace(mapping=lambda: self.states.get(name, {}))
+
+        return SimpleNamespace(call=call)
 
     def watch(
         self,
@@ -73,7 +75,8 @@ class Hosts:
 def change(monkeypatch: pytest.MonkeyPatch, hosts: Hosts, *names: str, confirm: float = 0) -> Together:
     monkeypatch.setattr(together, "watch", hosts.watch)
     monkeypatch.setattr(together, "LOOK_SECONDS", 0.001)
-    fleet: Any = SimpleNamespace(hands=Group(), author="me", commit="", run="r1", call=hosts.call)
+    connections = {name: hosts.connection(name) for name in names}
+    fleet: Any = SimpleNamespace(hands=Group(), author="me", commit="", run="r1", connections=connections)
     release: Any = SimpleNamespace(service="k26", id="bb22", unit_name="u.service", gate=GATE, replica=None)
     return Together(fleet, forward(fleet, dict.fromkeys(names, release), restart=(), confirm=confirm))
 
@@ -166,6 +169,19 @@ def test_one_that_comes_to_cleared_while_another_is_let_go_on_is_let_go_on_too(m
     with gevent.Timeout(10):
         one.call_back("h3 failed")
     assert set(outcomes(one).values()) == {Outcome.RETURNED}
+
+
+def test_one_that_takes_no_word_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    hosts = Hosts()
+    one = change(monkeypatch, hosts, "h1", "h2")
+
+    def watch(fleet: object, name: str, command: str, asked: Mapping[str, Any], **more: Any) -> Verdict | str:
+        return "passed" if (name, command) == ("h1", "abort") else hosts.watch(fleet, name, command, asked, **more)
+
+    monkeypatch.setattr(together, "watch", watch)
+    with gevent.Timeout(10):
+        one.call_back("h3 failed")
+    assert outcomes(one) == {"h2": Outcome.RETURNED}
 
 
 def test_an_error_in_calling_one_back_is_no_endless_wait(monkeypatch: pytest.MonkeyPatch) -> None:

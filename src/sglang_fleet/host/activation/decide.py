@@ -54,7 +54,8 @@ class Previous:
 
     Attributes:
         names: candidates, best first; a damaged one is passed over. Empty: there is nowhere to go.
-        same: whether that is so because the last proven release is the very one that fails (F29).
+        same: whether that is so because the last proven release is the very one that fails (F29), or, with nothing
+            proven, the one that an activation had left here.
     """
 
     names: tuple[str, ...]

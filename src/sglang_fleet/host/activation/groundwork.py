@@ -94,7 +94,8 @@ class Groundwork:
     def remember(self, seen: decide.Seen, previous: str | None) -> None:
         """Put on the disk what going back needs: a hand-written or changed unit, and where to go. Raises HostError."""
         events, captured = self.switch.events, seen.captured
-        if captured is not None and (not captured.ours or self._changed(seen, captured)):
+        # Where nothing is known to be proven, it may be what is gone back to: see decide.py.
+        if captured is not None and (not captured.ours or not seen.proven or self._changed(seen, captured)):
             try:
                 keep(self.layout.found, captured, unit_name=self.switch.files.name)
             except OSError as error:

@@ -50,7 +50,8 @@ class Retreat:
         for line in lines:
             events.tell("journal", f"  | {line}", durable=False)
         if previous.same:
-            self.ending.end("failed", f"{why}; nothing to go back to: the last proven release is this one", lines)
+            this = "the last proven release is this one" if seen.proven else "what was here before is this release"
+            self.ending.end("failed", f"{why}; nothing to go back to: {this}", lines)
         elif self._leaves and not silent and previous.names == (result.previous,):
             self.ending.end("failed", f"going back to {result.previous} failed: {why}", lines)
         else:

@@ -100,9 +100,10 @@ def death(watched: Watched, status: Status) -> str:
 def _was_stopped(status: Status) -> bool:
     """Return whether somebody had systemd stop it, or ended it so that systemd does not start it again.
 
-    What ends by itself is started again, and while it is on its way out systemd has no job for it.
+    What ends by itself is started again, where the unit says `always`, and while it is on its way out systemd has no
+    job for it.
     """
     if not status.exit_code or "auto-restart" in status.sub:
         return False
     gently = status.result == "success" or (status.result == "exit-code" and status.exit_status == _TERMINATED)
-    return gently and (status.job or status.active in ("inactive", "failed"))
+    return gently and (status.job or (status.restart == "always" and status.active in ("inactive", "failed")))

@@ -42,7 +42,8 @@ _CHILD_KILLED = re.compile(
 _WARNING = re.compile(r"^\S.*?:\d+: \w*Warning: ")
 _OF_A_WARNING = re.compile(r"^  \S")
 _WARNS = re.compile(r"^\s+(?:\w+\.)*warn\(")
-_IS_WARNING = re.compile(r"(?<!\w)(?:Warning|WARNING)[: ]")  # a line of that level, as most loggers write it
+# A line of that level, as most loggers write it: after a time, a place, or both. An error may quote a warning.
+_IS_WARNING = re.compile(r"^(?:\[[^\]]*\]\s*)?(?:[\d-]+ [\d:,.]+\s+)?(?:\S+:\d+:\s*)?(?:Warning|WARNING)[: ]")
 _KILL = "9"
 _ARGPARSE = re.compile(r"^[^:]*: error: (.*)")
 

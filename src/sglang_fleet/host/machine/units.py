@@ -24,6 +24,7 @@ PROPERTIES = (
     "ExecMainStartTimestampMonotonic",
     "ExecMainExitTimestampMonotonic",
     "TimeoutStopUSec",
+    "Restart",
     "FragmentPath",
     "UnitFileState",
     "NeedDaemonReload",
@@ -68,6 +69,7 @@ class Status:
     Attributes:
         timeout_stop: seconds until systemd kills it while stopping; None is for ever.
         job: whether systemd has a job for it that has not ended.
+        restart: when systemd starts it again by itself, as `always`.
     """
 
     load: str = "not-found"
@@ -84,6 +86,7 @@ class Status:
     started: float = 0.0
     exited: float = 0.0
     timeout_stop: float | None = 90.0
+    restart: str = ""
     fragment: str = ""
     enabled: str = ""
     need_reload: bool = False
@@ -123,6 +126,7 @@ def parse_status(text: str) -> Status:
         started=number("ExecMainStartTimestampMonotonic") / 1e6,
         exited=number("ExecMainExitTimestampMonotonic") / 1e6,
         timeout_stop=parse_span(values.get("TimeoutStopUSec", "")),
+        restart=values.get("Restart", ""),
         fragment=values.get("FragmentPath", ""),
         enabled=values.get("UnitFileState", ""),
         need_reload=values.get("NeedDaemonReload") == "yes",

@@ -67,7 +67,7 @@ def test_a_death_is_told_from_a_life(status: Status, says: str) -> None:
     assert death(WATCHED, status) == says
 
 
-OVER = replace(RUNS, main_pid=0, exit_code=1, exit_status=0, exited=102.5)
+OVER = replace(RUNS, main_pid=0, exit_code=1, exit_status=0, exited=102.5, restart="always")
 STOPS = replace(OVER, active="deactivating", sub="final-sigterm")
 STOPPED = replace(OVER, active="inactive", sub="dead")
 FAILED = replace(OVER, active="failed", sub="failed", result="exit-code")
@@ -90,6 +90,7 @@ BY_SYSTEMD = replace(OVER, active="activating", sub="auto-restart")
         ),
         # What systemd starts again ended by itself, or by a signal that was not systemd's; so did what no job stops.
         (BY_SYSTEMD, "exited with status 0 after 2.5 s"),
+        (replace(STOPPED, restart="on-failure"), "exited with status 0 after 2.5 s"),  # a unit written by hand
         (replace(BY_SYSTEMD, job=True), "exited with status 0 after 2.5 s"),
         (replace(FAILED, sub="failed-before-auto-restart", exit_status=143), "exited with status 143 after 2.5 s"),
         (replace(BY_SYSTEMD, result="exit-code", exit_status=143), "exited with status 143 after 2.5 s"),

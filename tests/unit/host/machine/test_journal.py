@@ -117,6 +117,17 @@ def test_one_that_a_signal_has_ended_need_not_have_said_why() -> None:
     assert cause([*idle, "ValueError: no", "bye"], by_signal=True) == "ValueError: no"
 
 
+def test_lines_of_the_level_of_a_warning_are_no_cause_and_an_error_that_quotes_one_is() -> None:
+    warnings = [
+        "[05:41:44] /project/cpp/tokenizer_info.cc:146: Warning: Decoder field is not found in tokenizer.json.",
+        "[2026-11-30 05:41:44 PP1] WARNING model_config.py:1: attention backend not found",
+        "2026-11-30 05:41:44,123 WARNING x: denied",
+    ]
+    assert cause(warnings) == ""
+    error = "RuntimeError: CUDA error: Warning: bad driver"
+    assert cause([error, *warnings, "bye"]) == error
+
+
 def test_an_error_in_the_place_of_a_warning_is_a_cause() -> None:
     raised = [
         "Traceback (most recent call last):",
