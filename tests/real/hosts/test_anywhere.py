@@ -15,7 +15,7 @@ from tests.real.hosts.anyfleet import PROMPT, AnyFleet, AnyHost, Streamed
 PATIENCE = 3600
 """Seconds for a start: the health gate's own deadlines are far shorter where a start is."""
 
-IN_FLIGHT = 15
+IN_FLIGHT = 8
 """Seconds that a request shall take, about: of a busy machine it may be three times as many, which no drain may cut."""
 
 BENCH = ("--concurrency", "1", "--requests", "2", "--input", "16", "--output", "4")

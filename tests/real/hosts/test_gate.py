@@ -36,7 +36,7 @@ from tests.real.hosts.happening import (
 
 pytestmark = pytest.mark.lab_only("it kills servers, and makes hosts forget a service")
 
-STARTS = int(os.environ.get("SGLANG_FLEET_STARTS", "3"))
+STARTS = int(os.environ.get("SGLANG_FLEET_STARTS", "2"))
 BEYOND = 1.5
 """Moments are drawn up to here, where 1 is the expected proof; those above 1 are counted from the proof itself."""
 
