@@ -103,12 +103,17 @@ class ServiceView:
         return self.service.nccl.environment() | dict(self.service.environment)
 
     @property
+    def on_cpu(self) -> bool:
+        """Whether the server runs on the CPU alone."""
+        return self.value("device") == "cpu"
+
+    @property
     def gpus(self) -> tuple[Gpu, ...] | None:
         """The host's GPUs that the service may use.
 
         None when no host was asked, when it is not known which, and for a service on the CPU, which needs none.
         """
-        if self.state is None or not isinstance(self.state.gpus, tuple) or self.value("device") == "cpu":
+        if self.state is None or not isinstance(self.state.gpus, tuple) or self.on_cpu:
             return None
         chosen = self.service.gpus
         if chosen is None and VISIBLE in self.environment:

@@ -130,7 +130,7 @@ def past(layout: Layout) -> list[dict[str, Any]]:
     One without a result, which goes on or was killed, has the outcome null; what older records do not have is empty.
     """
     folders = (path for path in layout.activations.glob("[!.]*") if path.is_dir())
-    entries = [(place_of(read_mapping(folder / "began.json")), _entry(layout.service, folder)) for folder in folders]
+    entries = [_placed(layout.service, folder) for folder in folders]
     entries.sort(key=lambda one: one[0], reverse=True)  # many share a second, in which their names have no order
     return newest_first(entry for _, entry in entries)
 
@@ -140,13 +140,14 @@ def newest_first(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(entries, key=lambda entry: str(entry["started_at"]), reverse=True)
 
 
-def _entry(service: str, folder: Path) -> dict[str, Any]:
+def _placed(service: str, folder: Path) -> tuple[int, dict[str, Any]]:
+    """Return where an activation stands among those of its service, and its entry."""
     request, began, result = (read_mapping(folder / name) for name in ("request.json", "began.json", "result.json"))
     known: dict[str, Any] = {**request, **began, **{name: value for name, value in result.items() if value is not None}}
     known.setdefault("started_at", began.get("at") or _written_at(folder))
     entry = {name: _text(known.get(name)) for name in _TEXTS}
     seconds, replica = known.get("seconds"), known.get("replica")
-    return {
+    return place_of(began), {
         "service": service,
         "activation": folder.name,
         "run": _text(known.get("run")),

@@ -57,7 +57,7 @@ def attention_backend_for_other_gpus(view: ServiceView) -> Iterator[Found]:
     Fix: Remove the setting to let SGLang choose, or write triton or flashinfer, which run on all of them.
     """
     found = capability(view)
-    if found is None or view.value("device") == "cpu":
+    if found is None or view.on_cpu:
         return
     for name, backend in attention_backends(view).items():
         allowed = _generations(view, name, backend)
@@ -182,7 +182,7 @@ def _of_model(view: ServiceView) -> frozenset[str] | None:
     if name == "GptOssForCausalLM":
         return frozenset({"triton", "trtllm_mha", "fa3", "fa4"}) | _OTHER_HARDWARE
     is_whole = not (view.written("prefill_attention_backend") or view.written("decode_attention_backend"))
-    if "Llama4" in name and is_whole and view.value("device") != "cpu":
+    if "Llama4" in name and is_whole and not view.on_cpu:
         return frozenset({"fa3", "triton", "trtllm_mha"}) | _OTHER_HARDWARE
     return None
 

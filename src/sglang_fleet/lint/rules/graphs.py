@@ -46,7 +46,7 @@ def _disabled_by(view: ServiceView) -> str | None:
 
 def _is_elsewhere(view: ServiceView) -> bool:
     """Whether the server runs no decode steps, or not on a GPU."""
-    return view.value("disaggregation_mode") == "prefill" or view.value("device") == "cpu"
+    return view.value("disaggregation_mode") == "prefill" or view.on_cpu
 
 
 @service_rule("SGL201", "warning")

@@ -164,8 +164,8 @@ def tensor_parallel_would_do(view: ServiceView) -> Iterator[Found]:
     """
     heads = view.model.num_attention_heads if view.model is not None else None
     is_alone = stages(view) > 1 and view.number("tp_size") in (None, 1) and nodes(view) == 1
-    on_gpus = view.value("device") != "cpu"
-    if heads and on_gpus and is_alone and heads % stages(view) == 0 and view.value("disaggregation_mode") != "prefill":
+    decodes_on_gpus = view.value("disaggregation_mode") != "prefill" and not view.on_cpu
+    if heads and is_alone and decodes_on_gpus and heads % stages(view) == 0:
         yield view.found(
             "pp_size",
             f"has one request use one GPU of {stages(view)} at a time; tp_size {stages(view)} would use all, and is"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def _missing(view: ServiceView, visible: tuple[int, ...]) -> int:
     """How many GPUs the server needs when those are too few; 0 when they are enough."""
-    if view.value("device") == "cpu":
+    if view.on_cpu:
         return 0
     needed = max(places(view), default=gpus_needed(view) - 1) + 1
     return needed if needed > len(set(visible)) else 0
