@@ -81,7 +81,7 @@ def operator(lab: Lab, tmp_path: Path) -> Operator:
 
 @pytest.fixture
 def serving(operator: Operator) -> Operator:
-    """An operator whose hosts all run some proven release."""
+    """An operator whose hosts all run one release, whichever, proven."""
     make_serving(operator)
     return operator
 

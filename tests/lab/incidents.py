@@ -41,9 +41,11 @@ _numbers = itertools.count(101)
 
 
 def make_serving(operator: Operator) -> None:
-    """See to it that every host runs a proven release, whichever; hosts that do are left as they are."""
+    """See to it that all hosts run the same proven release, whichever; where they do, they are left as they are."""
     hosts = operator.lab.hosts
-    if not all((running := running_release(host)) and proven_releases(host)[-1:] == [running] for host in hosts):
+    state = {(running_release(host), *proven_releases(host)[-1:]) for host in hosts}
+    (running, *proven), *others = state
+    if not running or proven != [running] or others:
         operator.settings(SETTINGS | {"rollout": {"waves": ["100%"]}})
         done = operator.deploy()
         assert done.status == 0, done.text
