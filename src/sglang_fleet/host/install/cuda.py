@@ -85,7 +85,7 @@ def _install_wheels(request: dict[str, Any], folder: str, *, until: float, say: 
             lock = building / "requirements.txt"
             lock.write_text(request["requirements"], encoding="utf-8")
             say("installing the CUDA toolkit's wheels")
-            options = ["--target", str(building), "--no-deps", "--require-hashes"]
+            options = ["--target", str(building), "--no-deps", "--require-hashes", *uv.options(source)]
             finished = run_child(
                 [program, "pip", "install", "--python", python, *options, "-r", str(lock)],
                 until=until,

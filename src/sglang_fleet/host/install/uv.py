@@ -83,19 +83,24 @@ def environment(state: str, source: Source) -> dict[str, str]:
     settings = {
         "UV_CACHE_DIR": str(Path(state, "uv", "cache")),
         "UV_PYTHON_DOWNLOADS": "never",
+        "UV_LINK_MODE": "hardlink",  # so that keeping/shelves.py can tell which wheels of the cache are in use
         "UV_NO_PROGRESS": "1",
         "UV_SYSTEM_CERTS": "1",  # a company's own certificate authority is in the system's store
         "NO_COLOR": "1",
     }
     if source.index_url:
         settings["UV_DEFAULT_INDEX"] = source.index_url
-    elif source.find_links:
-        settings["UV_NO_INDEX"] = "1"  # a folder of wheels and no index: the host is meant to need no network
     if source.find_links:
         settings["UV_FIND_LINKS"] = ",".join(source.find_links)
     if source.urls:
         settings["UV_NO_CONFIG"] = "1"
     return clean_environment(home=str(Path(state, "uv")), **settings)
+
+
+def options(source: Source) -> list[str]:
+    """Return what `uv pip install` has to be told of its sources in argv: it has no variable for it."""
+    # A folder of wheels and no index: the host is meant to need no network.
+    return ["--no-index"] if source.find_links and not source.index_url else []
 
 
 def check(what: str, finished: Finished, *, folder: str, source: Source) -> None:

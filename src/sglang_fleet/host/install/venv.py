@@ -176,7 +176,7 @@ def _install(build: Build, program: str, python: str, place: str, packages: int)
     lock = Path(place, REQUIREMENTS)
     write_atomically(str(lock), build.request["requirements"].encode())
     # The lock is complete, so nothing is resolved; bytecode is compiled because the service user cannot write it.
-    options = ["--require-hashes", "--no-deps", "--compile-bytecode"]
+    options = ["--require-hashes", "--no-deps", "--compile-bytecode", *uv.options(build.source)]
     arguments = [
         program,
         "pip",

@@ -159,9 +159,10 @@ def test_addresses_stand_in_its_environment_and_nothing_is_inherited(monkeypatch
     assert settings["UV_FIND_LINKS"] == "/w,/v"
     assert settings["UV_CACHE_DIR"] == "/s/uv/cache"
     assert "UV_INDEX" not in settings
-    assert "UV_NO_INDEX" not in settings
+    assert "UV_NO_CONFIG" not in uv.environment("/s", Source(None, ()))
 
 
 def test_folders_alone_mean_no_network() -> None:
-    assert uv.environment("/s", Source(None, ("/w",)))["UV_NO_INDEX"] == "1"
-    assert "UV_NO_CONFIG" not in uv.environment("/s", Source(None, ()))
+    assert uv.options(Source(None, ("/w",))) == ["--no-index"]
+    assert uv.options(Source("http://i/", ("/w",))) == []
+    assert uv.options(Source(None, ())) == []

@@ -80,6 +80,13 @@ esac""",
     )
 
 
+def test_a_folder_of_wheels_is_all_that_is_asked(tmp_path: Path, demo: Path, programs: Programs) -> None:
+    real(programs)
+    requirements = f"idna==3.10 --hash=sha256:{sha256(demo)}\n"  # which an index has, and the folder has not
+    with pytest.raises(HostError, match="idna was not found in the provided package locations"):
+        run(request(tmp_path, demo, requirements=requirements, index_url=None))
+
+
 def test_a_venv_is_built_verified_and_whole(tmp_path: Path, demo: Path, programs: Programs) -> None:
     real(programs)
     said = run(request(tmp_path, demo))
