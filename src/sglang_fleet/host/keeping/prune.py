@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator
 from ..activation.layout import Layout, checked_name
 from ..errors import HostError
 from . import lease as leases
-from . import shelves, stock
+from . import shelves, stock, wheels
 from .busy import taken
 from .choice import Kept, choose, everything
 from .lock import check, state_of
@@ -104,10 +104,13 @@ def prune(asked: Asked, removal: Removal, *, references: Callable[[Reader], Ment
         try:
             with leases.mutex(asked.state):  # nobody takes the host over in between; what is under it is quick
                 check(asked.state, asked.run)
-                _take_away(asked.state, plan, named, held, removal)
+                uninstalled = _take_away(asked.state, plan, named, held, removal)
         finally:
             locks.close()
             removal.finish()
+    if uninstalled:
+        wheels.unused(asked.state, removal)
+        removal.finish()
 
 
 def of_this_host(reader: Reader) -> Mentions:
@@ -140,8 +143,11 @@ def _locks(state: Path, locks: contextlib.ExitStack, removal: Removal) -> Held:
     return held
 
 
-def _take_away(state: Path, plan: Sequence[tuple[Stock, Kept]], named: Mentions, held: Held, removal: Removal) -> None:
-    """Take everything away that is left over, what names something before what is named."""
+def _take_away(state: Path, plan: Sequence[tuple[Stock, Kept]], named: Mentions, held: Held, removal: Removal) -> bool:
+    """Take everything away that is left over, what names something before what is named.
+
+    Returns whether anything went that was installed from wheels.
+    """
     for one, stays in plan:
         if one.service in held.services:
             _service(Layout(state, one.service), one, stays, removal)
@@ -150,12 +156,14 @@ def _take_away(state: Path, plan: Sequence[tuple[Stock, Kept]], named: Mentions,
     shelves.programs(state, named.programs, removal)
     if not held.nobody_stages:
         removal.skipped.append("venvs and CUDA toolkits: a release is being staged that may need them")
-        return
+        return False
+    before = len(removal.removed)
     staying = [part for one, stays in plan for part in _parts(one, stays)]
     shelves.venvs(state, named.venvs.union(*(part.venvs for part in staying)), removal)
     if held.toolkits:
         shelves.toolkits(state, named.cuda.union(*(part.cuda for part in staying)), removal)
     removal.settle()
+    return len(removal.removed) > before
 
 
 def _service(layout: Layout, one: Stock, stays: Kept, removal: Removal) -> None:

@@ -54,7 +54,10 @@ class Removal:
     _changed: set[str] = field(default_factory=set)
 
     def away(self, place: Path, *, to: Path, what: str) -> None:
-        """Take a folder away from its name, into the folder `to` of the same file system."""
+        """Take a folder away from its name, into the folder `to` of the same file system.
+
+        Without `what`, the caller tells what was removed.
+        """
         reason = self.why_not(place)
         if not reason:
             target = to / random_name(PRUNED)
@@ -65,9 +68,10 @@ class Removal:
             else:
                 self._away.append(str(target))
                 self._changed |= {str(place.parent), str(to)}
-                self.removed.append(what)
+                if what:
+                    self.removed.append(what)
                 return
-        self.skipped.append(f"{what}: {reason}")
+        self.skipped.append(f"{what or place}: {reason}")
 
     def leftovers(self, folder: Path, *prefixes: str, what: str) -> None:
         """Have what dead runs left in a folder removed. Only for the holder of the lock it was made under."""
@@ -118,6 +122,7 @@ class Removal:
                 remove_tree(path)
             else:
                 self.file(Path(path), what="")
+        self._away.clear()
 
     def why_not(self, place: Path, *, inside: bool = True) -> str:
         """Return why a folder has to be left alone; "" when it may go."""
