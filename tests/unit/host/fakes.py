@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 UNIT = "sglang-k26.service"
 GROUP = f"/system.slice/{UNIT}"
 BY_HAND = "by hand"
+TIMEOUT_STOP = 20.0
 GOOD = Answer(ANSWERED, "answered a completion")
 
 
@@ -69,7 +70,7 @@ class Server:
     exits_after: float | None = None
     exit_status: int = 1
     stop_takes: float = 0.0
-    deaf: bool = False
+    deaf: bool = False  # also to systemd's own kill, so that ours can be seen
     answer: Answer = GOOD
     restarts_at_once: bool = False
 
@@ -149,7 +150,7 @@ class FakeSystemd:
             invocation=f"i{self.invocation}" if self.invocation else "",
             restarts=self.restarts,
             enabled="enabled" if self.enabled else "disabled",
-            timeout_stop=20.0,
+            timeout_stop=TIMEOUT_STOP,
             restart="always",
             control_group=GROUP if self.pid else "",
             fragment=str(self.files.path) if self.files.path.exists() else "",
@@ -172,7 +173,7 @@ class FakeSystemd:
     def _advance(self) -> None:
         server = self.servers.get(self.running, Server())
         if self.pid and self.stopping_since is not None and not server.deaf:
-            if self.clock.now - self.stopping_since >= server.stop_takes:
+            if self.clock.now - self.stopping_since >= min(server.stop_takes, TIMEOUT_STOP):
                 self._end(0)
         elif self.pid and server.exits_after is not None and self.clock.now - self.started >= server.exits_after:
             self._end(server.exit_status)

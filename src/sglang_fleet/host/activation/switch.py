@@ -7,20 +7,17 @@ file watches the job, bounds the stop (F23), and says when the new main process 
 from __future__ import annotations
 
 import contextlib
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Callable
 
 from ..errors import HostError
-from ..files import create, random_name, remove_leftovers, sync_folder
 from ..machine.clock import span
 from ..machine.units import Status, SystemctlError, how_it_ended
 from .found import Piece, read_pieces
 from .gate import StartError, Watched
+from .placing import put, remove
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ..machine.clock import Clock
     from ..machine.units import Manager
     from .events import Events
@@ -44,15 +41,20 @@ UNSERVED_STOP = 30.0
 DEAF_STOP = 5.0
 """The same for a node above rank 0: SGLang's processes there ignore SIGTERM, and rank 0 has drained by then."""
 
+_LATE = 0.5
+"""Seconds before systemd kills a server that stops, in which one that is still there is looked at once more."""
+
 _SETTLED_LOOKS = 4
 _FIRST_WAIT, _SHORT_WAIT = 1.0, 5.0
+_CUT = "systemd has ended it, and cut what it was answering (health.drain says how long that may take)"
 
 
-def _pace(age: float) -> float:
-    """Return how long to wait between two looks: closely at first, once a second in a long wait."""
+def _pace(age: float, *moments: float) -> float:
+    """Return how long to wait between two looks: closely at first, once a second later, and at each moment."""
     if age < _FIRST_WAIT:
         return FIRST_POLL
-    return POLL if age < _SHORT_WAIT else 1.0
+    pace = POLL if age < _SHORT_WAIT else 1.0
+    return max(FIRST_POLL, min([pace, *(moment - age for moment in moments if moment > age)]))
 
 
 @dataclass
@@ -121,8 +123,9 @@ class Switch:
         before = self._clear(old)
         deaf = self.deaf(before)
         self.manager.do("restart", "--no-block", name)
-        began = self.clock.monotonic()
-        self._wait_for_stop(before, bound=stop_bound(old, self.look(), served=served, deaf=deaf))
+        began, now = self.clock.monotonic(), self.look()
+        limit = now.timeout_stop if served and not deaf else None
+        self._wait_for_stop(before, bound=stop_bound(old, now, served=served, deaf=deaf), limit=limit)
         stopped = self.clock.monotonic() - began
         return self._wait_for_process(before, patience=patience), stopped
 
@@ -131,9 +134,10 @@ class Switch:
         began = self.clock.monotonic()
         before = self.look()
         if before.load != "not-found" or not before.ended:  # a unit may run whose file is gone
-            bound = stop_bound(old, before, served=served, deaf=self.deaf(before))
+            deaf = self.deaf(before)
+            bound = stop_bound(old, before, served=served, deaf=deaf)
             self.manager.do("stop", "--no-block", self.files.name)
-            self._wait_for_stop(before, bound=bound)
+            self._wait_for_stop(before, bound=bound, limit=before.timeout_stop if served and not deaf else None)
             self._kill_leftovers(before.control_group)
         return self.clock.monotonic() - began
 
@@ -172,14 +176,23 @@ class Switch:
         while self.members(group) and self.clock.monotonic() < until:
             self.clock.sleep(POLL)
 
-    def _wait_for_stop(self, before: Status, *, bound: float) -> None:
-        """Wait until the processes of `before` are gone; kill them once `bound` has passed."""
-        began, killed = self.clock.monotonic(), False
+    def _wait_for_stop(self, before: Status, *, bound: float, limit: float | None = None) -> None:
+        """Wait until the processes of `before` are gone; kill them once `bound` has passed.
+
+        Args:
+            before: the unit before it was told to stop.
+            bound: seconds.
+            limit: seconds after which systemd itself kills a server that may have requests; that is told.
+        """
+        began, killed, late = self.clock.monotonic(), False, False
         while True:
             status = self.look()
-            if not still_there(before, status):
-                return
             age = self.clock.monotonic() - began
+            if not still_there(before, status):
+                if late and limit is not None and not killed:
+                    self.events.tell("cut", f"the old server was not done in the {span(round(limit))} it had: {_CUT}")
+                return
+            late = limit is not None and age >= limit - _LATE
             if not killed and age >= bound:
                 killed = True
                 self.events.tell("killing", f"still not stopped after {span(round(age))}: killing it")
@@ -189,7 +202,7 @@ class Switch:
                     f"the old server does not stop: it is {status.sub} after {span(round(age))} and a kill"
                 )
             self.events.wait("draining", status.sub, f"draining, {span(round(age))}", age=age)
-            self.clock.sleep(_pace(age))
+            self.clock.sleep(_pace(age, bound, (limit or 0) - _LATE / 2))
 
     def _wait_for_process(self, before: Status, *, patience: float) -> Watched:
         """Wait until the new start has a main process, or has failed to get one."""
@@ -232,35 +245,3 @@ def stop_bound(old: Status, now: Status, *, served: bool, deaf: bool = False) ->
     bound = (limits[0] if limits else UNSERVED_STOP) + STOP_MARGIN
     bound = min(bound, DEAF_STOP) if deaf else bound
     return bound if served else min(bound, UNSERVED_STOP)
-
-
-def put(piece: Piece) -> None:
-    """Put one file or link in its place by a rename: a reader sees the old one or the new one. Raises HostError."""
-    folder = piece.path.parent
-    beside = folder / random_name(f".{piece.path.name}.sglang-fleet-")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        remove_leftovers(str(folder), f".{piece.path.name}.sglang-fleet-")
-        if piece.link:
-            beside.symlink_to(piece.link)
-        else:
-            create(str(beside), piece.data, mode=piece.mode)
-        beside.replace(piece.path)
-        sync_folder(str(folder))
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            beside.unlink()
-        raise HostError(f"{piece.path} cannot be written: {error.strerror or error}") from None
-
-
-def remove(path: Path) -> None:
-    """Remove one of the unit's files, and its drop-in folder with the last one. Raises HostError."""
-    try:
-        if os.path.lexists(path):
-            path.unlink()
-            sync_folder(str(path.parent))
-    except OSError as error:
-        raise HostError(f"{path} cannot be removed: {error.strerror or error}") from None
-    if path.parent.name.endswith(".service.d"):
-        with contextlib.suppress(OSError):  # others may have put something there
-            path.parent.rmdir()

@@ -367,6 +367,24 @@ def test_f23_a_deaf_server_is_killed_after_the_old_units_time(host: FakeHost) ->
     assert "k26: draining, 2 s" in host.said
 
 
+@pytest.mark.parametrize("barriers", [{}, {"stopped": 60.0}])
+@pytest.mark.parametrize(("takes", "cut"), [(19.2, False), (300.0, True)])
+def test_requests_that_a_stop_has_cut_are_told(
+    host: FakeHost,
+    takes: float,
+    cut: bool,  # noqa: FBT001 - a table
+    barriers: dict[str, float],
+) -> None:
+    host.release("r1", server=Server(stop_takes=takes))
+    host.release("r2")
+    host.place("r1")
+    host.transaction("r2", barriers=barriers).run()
+    told = [line for line in host.said if "cut what it was answering" in line]
+    assert [line.partition(":")[0] for line in told] == ["k26"] * cut
+    assert all("the old server was not done in the 20 s it had" in line for line in told)
+    assert "kill" not in host.systemd.told
+
+
 @pytest.mark.parametrize(("rank", "seconds"), [(0, 25), (1, 5)])
 @pytest.mark.parametrize("barriers", [{}, {"stopped": 60.0}])
 def test_f23_a_node_above_rank_0_is_deaf_and_not_waited_for(
