@@ -55,7 +55,7 @@ demo-real: setup
 test: setup
 	@$(BIN)/python -m pytest --numprocesses 3 --dist loadfile
 
-# Two processes, one for the hosts and one for the rest: both wait much for servers to start and to stop.
+# Two processes, one for most tests on hosts and one for the rest: both wait much for servers to start and to stop.
 # HOST=path/to/inventory.py: on hosts of one's own, see docs/real.md. A shell's own variable HOST is not meant.
 ifeq ($(origin HOST),command line)
 test-real: setup

@@ -26,11 +26,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class OneForTheHosts(LoadFileScheduling):  # type: ignore[misc]  # xdist is not typed
-    """As `--dist loadfile`, but all tests that share the lab's hosts run in one process."""
+    """As `--dist loadfile`, but all tests that share the lab's hosts run in one process.
+
+    Those of replicas share nothing with the others: they have a lab of their own where another process runs them, which
+    makes both about equally long.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return file.rpartition("/")[0] if "/hosts/" in file else file
+        return file.rpartition("/")[0] if "/hosts/" in file and not file.endswith("/test_replica.py") else file
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneForTheHosts:  # noqa: ANN401  # xdist's own

@@ -139,7 +139,7 @@ class FirstHost(RealFleet):
 
 def name() -> str:
     """The lab's name: of its own, so that other tests of this machine are not disturbed."""
-    return os.environ.get("SGLANG_FLEET_TEST_LAB", "real")
+    return os.environ.get("SGLANG_FLEET_TEST_LAB", "real") + os.environ.get("PYTEST_XDIST_WORKER", "")
 
 
 def _merged(tree: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
