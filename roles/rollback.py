@@ -139,11 +139,12 @@ def _go_back(_: str, fleet: Fleet, replica: Replica) -> None:
         [name for name in hosts if any(told.get("pending") or told.get("going_on") for told in fleet.backward[name])],
     )
     done = _done_together(fleet, {name: _are_done(fleet, name, called_back.get(name, {})) for name in hosts})
-    parties: list[Together] = []
-    for party in _parties(fleet, hosts, but=done):
-        parties.append(party)
-        party.begin()
-        party.finish()
+    parties = _parties(fleet, hosts, but=done)
+    stuck = {
+        name: {it for it, end in done.get(name, {}).items() if end.outcome is not Outcome.RETURNED} for name in hosts
+    }
+    for party in parties:
+        take_turn(fleet, party, stuck)
     for name in hosts:
         verdicts = [*done.get(name, {}).values()]
         verdicts += [party.ends[name] for party in parties if name in party.ends]
@@ -153,6 +154,27 @@ def _go_back(_: str, fleet: Fleet, replica: Replica) -> None:
             release = ", ".join(verdict.release for verdict in verdicts)
             verdict = Verdict(Outcome.BACK, release=release, seconds=verdict.seconds)
         fleet.end(name, verdict.outcome, verdict=verdict)
+
+
+def take_turn(fleet: Fleet, party: Together, stuck: Mapping[str, set[str]]) -> None:
+    """Have a service go back, unless one that should have made room for it is still there; note where it is stuck."""
+    wanting = {(name, asked["service"]) for name, asked in party.requests.items()}
+    held = {
+        other
+        for name, service in wanting
+        for told in fleet.backward[name]
+        if told["service"] == service
+        for other in stuck[name].intersection(told["after"])
+    }
+    if held:
+        for name, service in wanting:
+            why = f"{service}: left as it is, since {names(sorted(held))} did not make room for it"
+            party.ends[name] = Verdict(Outcome.NOT_STARTED, why)
+    else:
+        party.begin()
+        party.finish()
+    for name in party.failed:
+        stuck[name].add(party.requests[name]["service"])
 
 
 def _are_done(fleet: Fleet, name: str, called_back: Mapping[str, Verdict]) -> dict[str, Verdict | None]:

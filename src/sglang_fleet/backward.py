@@ -6,6 +6,7 @@ from typing import Any
 
 from sglang_fleet.problems import names
 from sglang_fleet.rollout import Replica
+from sglang_fleet.room import in_turn, no_room
 from sglang_fleet.spec.replicas import components
 
 Told = Mapping[str, Any]
@@ -17,8 +18,8 @@ class Way:
     """One host's way back.
 
     Attributes:
-        services: what it says of the services that go back; `to` is the release that was asked for, "" for the one
-            before.
+        services: what it says of the services that go back, in the order in which they can; `to` is the release that
+            was asked for, "" for the one before, and `after` what has to be gone before it can start.
         refused: why the host is left as it is; empty when it goes back, or has nothing to do.
     """
 
@@ -41,6 +42,10 @@ def ways(
     wanted = _common(told, release)
     found = {name: _way(services, release, wanted) if release else _before(services) for name, services in told.items()}
     for replica in replicas:
+        _leave_out(found, replica.hosts)
+        for name in replica.hosts:
+            if name in found:
+                found[name] = _with_room(found[name], told[name])
         _whole(found, replica.hosts)
     return replicas, found
 
@@ -86,17 +91,29 @@ def _is_meant(kept: Told, release: str, wanted: set[str]) -> bool:
     return str(kept["release"]).startswith(release) or bool(common and (common in wanted or common.startswith(release)))
 
 
-def _whole(found: dict[str, Way], hosts: Sequence[str]) -> None:
-    """Leave out what is there already; and where a replica cannot go back whole, leave all of it as it is."""
+def _leave_out(found: dict[str, Way], hosts: Sequence[str]) -> None:
+    """Leave out what is there already."""
     # For all of them before any is left out: each looks at what the others would go to.
-    left = {
-        name: tuple(
-            one for one in found[name].services if not all(_is_there(found, n, one) for n in _nodes(one) or [name])
+    found |= {
+        name: Way(
+            tuple(
+                one for one in found[name].services if not all(_is_there(found, n, one) for n in _nodes(one) or [name])
+            ),
+            found[name].refused,
         )
         for name in hosts
         if name in found
     }
-    found |= {name: Way(services, found[name].refused) for name, services in left.items()}
+
+
+def _with_room(way: Way, services: Sequence[Told]) -> Way:
+    """A host's way back in the order in which its services can go; refused where they would be in another's way."""
+    why = no_room(services, way.services)
+    return Way(refused=why) if why else Way(in_turn(way.services), way.refused)
+
+
+def _whole(found: dict[str, Way], hosts: Sequence[str]) -> None:
+    """Where a replica cannot go back whole, leave all of it as it is."""
     for _ in hosts:  # that one stays may keep the next one, as often as there are hosts
         kept = {
             name: next(filter(None, (_against(found, one) for one in found[name].services)), "")

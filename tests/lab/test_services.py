@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lab import Host, Lab
+from tests.lab.incidents import reasons
 from tests.lab.operator import API_KEY, SETTINGS, STATE, Operator, answers
 
 MODEL = "/srv/models/tiny"
@@ -138,6 +139,26 @@ def test_a_port_or_a_gpu_for_two_services_is_an_error_of_the_settings(two: Opera
     assert f"group_vars/all.yml:{gpus[1]}  services.code.gpus" in done.text
     assert "shares GPU 3 with chat" in done.text
     assert {name: shown(clean, name, "MainPID") for name in before} == before
+
+
+def test_what_would_go_back_onto_gpus_of_another_service_is_refused_unless_that_goes_back_before_it(
+    two: Operator, clean: Host
+) -> None:
+    old = {name: variables(clean, name)["SGLANG_FLEET_RELEASE"] for name in ("chat", "code")}
+    two.settings(tree(chat=service(30001, [0, 1]), code=service(30002, [2, 3, 4, 5, 6, 7])))
+    done = two.deploy()
+    assert done.status == 0, done.text
+    before = {name: shown(clean, name, "MainPID") for name in old}
+    code = variables(clean, "code")["SGLANG_FLEET_RELEASE"]
+    refused = two.run("--data", f"release={old['chat']}", script="rollback.py")
+    assert refused.status == 1, refused.text
+    said = f"h1 REFUSED chat cannot go back to release {old['chat']} beside release {code} of code: it shares GPU 2, 3"
+    assert said in reasons(refused.text)
+    assert {name: shown(clean, name, "MainPID") for name in old} == before
+    both = two.run(script="rollback.py")
+    assert both.status == 0, both.text
+    assert {name: variables(clean, name)["SGLANG_FLEET_RELEASE"] for name in old} == old
+    assert both.text.index("[h1] code: leaving") < both.text.index("[h1] chat: leaving")  # who has the GPUs goes first
 
 
 def test_a_model_that_the_account_cannot_read_is_refused_before_anything_stops(two: Operator, clean: Host) -> None:

@@ -110,3 +110,32 @@ def test_a_replica_that_runs_the_release_on_every_node_has_nothing_to_do() -> No
     hosts = {name: [told("aa11", "zz00", nodes=nodes)] for name in nodes}
     _, found = ways(hosts, hosts=nodes, release="aa11")
     assert found == {"h1": Way(), "h2": Way()}
+
+
+def on_gpus(service: str, *, before: Sequence[int], now: Sequence[int], **more: Any) -> dict[str, Any]:
+    """A service that has aa11 to go back to and runs bb22, each on GPUs of its own."""
+    found = told(service=service, **more)
+    port = 30000 + len(service)
+    for kept, gpus in zip(found["releases"], (before, now), strict=True):
+        kept |= {"port": port, "gpus": list(gpus)}
+    return found
+
+
+def test_a_host_on_which_another_service_has_the_gpus_by_now_is_left_with_its_replica() -> None:
+    nodes = ("h1", "h2")
+    chat = on_gpus("chat", before=[0, 1], now=[0], nodes=nodes)
+    _, found = ways({"h1": [chat, on_gpus("code1", before=[], now=[1], previous="")], "h2": [chat]}, hosts=nodes)
+    assert "chat cannot go back to release aa11 beside release bb22 of code1: it shares GPU 1" in found["h1"].refused
+    assert found["h2"].refused == "h1 of its replica of chat cannot go back with it"
+
+
+def test_services_of_a_host_go_back_in_the_order_in_which_they_find_room() -> None:
+    host = [on_gpus("chat", before=[0, 1], now=[0]), on_gpus("code1", before=[2], now=[1, 2])]
+    _, found = ways({"h1": host}, hosts=["h1"])
+    assert [(one["service"], one["after"]) for one in found["h1"].services] == [("code1", []), ("chat", ["code1"])]
+
+
+def test_one_that_is_there_already_is_compared_where_it_is() -> None:
+    there = on_gpus("code1", before=[1], now=[2], installed="aa11")
+    _, found = ways({"h1": [on_gpus("chat", before=[0, 1], now=[0]), there]}, hosts=["h1"], release="aa11")
+    assert "beside release aa11 of code1: it shares GPU 1" in found["h1"].refused

@@ -9,6 +9,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from sglang_fleet.spec import sharing
 from sglang_fleet.spec.arguments import SECRETS, Arguments
 from sglang_fleet.spec.findings import Finding, withheld
 from sglang_fleet.spec.health import PROBES, answerable
@@ -28,6 +29,12 @@ _ASKED = {"embedding": "an embedding", "generate": "a completion"}
 # Rules of lint that are found here.
 OTHER_VERSION = "SGL002"
 UNKNOWN_ARGUMENT = "SGL003"
+# Where settings say what two services both take, how a sentence about that setting begins, and what to do.
+_CLASHES = {
+    sharing.PORT: (("args", "port"), "", "give each service a port of its own"),
+    sharing.GPUS: (("gpus",), "", "give each service GPUs of its own"),
+    sharing.ALL_GPUS: (("gpus",), "is not set, so that ", "name the GPUs of each service: gpus: [0, 1]"),
+}
 # How the end of a catalogue's sentence begins when it says what to do.
 _FIXES = ("did you mean", "put it", "write", "use", "remove")
 
@@ -107,36 +114,19 @@ def _gate(name: str, service: Service) -> Iterator[Finding]:
 
 
 def _shared(first: str, one: Service, second: str, other: Service) -> Iterator[Finding]:
-    if one.args.port == other.args.port:
-        yield Finding(
-            ("services", second, "args", "port"),
-            f"is {first}'s port too: {one.args.port}",
-            "give each service a port of its own",
-        )
+    for clash in sharing.clashes(_taken(first, one), _taken(second, other)):
+        setting, before, fix = _CLASHES[clash.over]
+        yield Finding(("services", clash.service, *setting), f"{before}{clash.said}", fix)
     if one.unit_name == other.unit_name:
         yield Finding(
             ("services", second, "unit"),
             f"is {first}'s unit too: {one.unit_name}",
             "give each service a unit of its own",
         )
-    if any(dict(service.args.ordered()).get("device") == "cpu" for service in (one, other)):
-        return  # it uses none
-    if one.gpus is None or other.gpus is None:
-        every, left = (second, first) if other.gpus is None else (first, second)
-        yield Finding(
-            ("services", every, "gpus"),
-            f"is not set, so that {every} uses all GPUs, and {left} has none left",
-            "name the GPUs of each service: gpus: [0, 1]",
-        )
-        return
-    both = sorted(set(one.gpus) & set(other.gpus))
-    if both:
-        numbers = ", ".join(map(str, both))
-        yield Finding(
-            ("services", second, "gpus"),
-            f"shares GPU {numbers} with {first}",
-            "give each service GPUs of its own",
-        )
+
+
+def _taken(name: str, service: Service) -> sharing.Taken:
+    return sharing.Taken(name, service.args.port, () if service.on_cpu else service.gpus)
 
 
 def other_version(version: str, nearest: str) -> Finding:

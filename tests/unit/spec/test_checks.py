@@ -41,6 +41,8 @@ def test_two_services_must_not_share(write: Write, other: dict[str, object], key
 def test_a_service_on_the_cpu_takes_no_gpu_from_another(write: Write) -> None:
     on_cpu = {"model_path": "/m", "port": 30002, "device": "cpu"}
     assert not write(overrides=two(args=on_cpu, gpus=None)).problems
+    on_cpu = {"model_path": "/m", "port": 30002}
+    assert not write(overrides=two(args=on_cpu, extra_args=["--device", "cpu"], gpus=None)).problems
 
 
 def test_what_only_does_nothing_is_no_error(write: Write) -> None:

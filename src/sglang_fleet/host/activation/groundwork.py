@@ -74,9 +74,9 @@ class Groundwork:
                 f"this host's systemd does not take the unit: {lines[0]}", outcome="rejected", lines=lines
             )
 
-    def refuse_foreign(self, seen: decide.Seen, manifest: dict[str, Any], *, gpus: bool) -> None:
+    def refuse_foreign(self, seen: decide.Seen, needs: dict[str, Any], *, gpus: bool) -> None:
         """Refuse while somebody else holds the port or the GPUs, before the old server is stopped (F22)."""
-        group, port = seen.status.control_group, int(manifest.get("port") or 0)
+        group, port = seen.status.control_group, int(needs.get("port") or 0)
         holders = self.tools.port_holders(port, group) if port else []
         if holders:
             raise RefusalError(
@@ -85,7 +85,7 @@ class Groundwork:
         if not gpus or not self.request.gpu_check:
             return
         try:
-            found = self.tools.gpu_holders(manifest.get("gpus"), group, managed=self._managed)
+            found = self.tools.gpu_holders(needs.get("gpus"), group, managed=self._managed)
         except foreign.CannotTellError as error:
             raise RefusalError(f"cannot tell whether the GPUs are free: {error}") from None
         if found:

@@ -28,8 +28,8 @@ def run(request: dict[str, Any], *, say: Callable[[str], None]) -> int:
     it cannot be told; `restarts` how often systemd has started it again by itself, null likewise; `pending` the
     activation with barriers that is not over, null for none; `going_on` any other that is not, with its `activation`,
     `mode` and `release`, null for none; `replica` that of the installed release. `releases` are those staged, oldest
-    first, each with `release`, `created_at`, `by`, `replica` and `proven`, which is null when the list of proven ones
-    cannot be read.
+    first, each with `release`, `created_at`, `by`, `replica`, `port`, `gpus` (null for all of the host, empty on the
+    CPU) and `proven`, which is null when the list of proven ones cannot be read.
 
     Raises:
         HostError: the state folder, or what is pending, cannot be read.
@@ -89,6 +89,8 @@ def _releases(layout: Layout, manifests: list[dict[str, Any]]) -> list[dict[str,
             "by": str(one.get("by") or ""),
             "proven": None if proven is None else one["release"] in proven,
             "replica": one.get("replica"),
+            "port": one.get("port"),
+            "gpus": one.get("gpus"),
         }
         for one in manifests
     ]

@@ -121,7 +121,7 @@ class Transaction:
             self.ending.end("already", f"release {destination.name} runs and is proven; nothing was restarted")
             return
         self.groundwork.verify(destination)
-        seen = self._checked(seen, gpus=True)
+        seen = self._checked(seen, self.manifest, gpus=True)
         previous = decide.previous_after(unfinished, seen, self.request.release)
         if previous.same and self.barriers.patience:
             previous = Previous((self.request.release,))  # others decide too, and what they say is no fault of its own
@@ -162,7 +162,9 @@ class Transaction:
         installed = decide.installed_name(seen, self.files.name)
         if installed not in (release, name):
             raise RefusalError(f"this host is on {installed or 'no unit'}, not on {release}: left alone")
-        seen = self._checked(seen, gpus=False)
+        # The port that is left is nobody's concern any more, and a unit that stays stopped listens nowhere.
+        port = destination.gate.question.port if destination.running else 0
+        seen = self._checked(seen, {"port": port}, gpus=False)
         self.groundwork.remember(seen, None)
         previous = self._before_return(seen, name)
         self._arm(seen, previous)
@@ -208,17 +210,17 @@ class Transaction:
         """End well, with the start that answered as the proven one."""
         self.ending.record(name, outcome, reason, invocation=self.arrival.invocation)
 
-    def _checked(self, seen: decide.Seen, *, gpus: bool) -> decide.Seen:
+    def _checked(self, seen: decide.Seen, needs: dict[str, Any], *, gpus: bool) -> decide.Seen:
         """Refuse while others hold what is needed, and wait for the first word; returns the host as it is then.
 
         Raises:
             RefusalError, NoWordError, HostError, SystemctlError: nothing was touched.
         """
-        self.groundwork.refuse_foreign(seen, self.manifest, gpus=gpus)
+        self.groundwork.refuse_foreign(seen, needs, gpus=gpus)
         self.barriers.wait("checked")
         if self.barriers.has("checked"):
             seen = self.groundwork.look()
-            self.groundwork.refuse_foreign(seen, self.manifest, gpus=gpus)
+            self.groundwork.refuse_foreign(seen, needs, gpus=gpus)
         return seen
 
     def _target(self) -> WayBack:

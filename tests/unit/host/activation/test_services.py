@@ -30,6 +30,8 @@ def state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
             "unit_name": UNIT,
             "created_at": f"day {number}",
             "by": "me",
+            "port": 30001,
+            "gpus": [number],
         }
         disk.write(disk.service("k26") / "releases" / release / "unit", "[Service]\n")
         manifest["files"] = {"unit": hashlib.sha256(b"[Service]\n").hexdigest()}
@@ -64,8 +66,16 @@ def test_everything_of_a_service(disk: Disk) -> None:
         "going_on": None,
         "replica": {"rank": 1, "id": "x"},
         "releases": [
-            {"release": "r1", "created_at": "day 0", "by": "me", "proven": False, "replica": {"rank": 0, "id": "x"}},
-            {"release": "r2", "created_at": "day 1", "by": "me", "proven": True, "replica": {"rank": 1, "id": "x"}},
+            {
+                "release": f"r{number + 1}",
+                "created_at": f"day {number}",
+                "by": "me",
+                "proven": number == 1,
+                "replica": {"rank": number, "id": "x"},
+                "port": 30001,
+                "gpus": [number],
+            }
+            for number in (0, 1)
         ],
     }
 

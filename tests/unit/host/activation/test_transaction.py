@@ -585,6 +585,28 @@ def test_returning_to_a_unit_by_hand_is_remembered(host: FakeHost) -> None:
     assert (again.outcome, again.running_release) == ("returned", result.running_release)
 
 
+@pytest.mark.parametrize(("held", "outcome"), [(30002, "refused"), (30001, "returned")])
+def test_f22_returning_needs_the_port_of_what_is_gone_back_to(host: FakeHost, held: int, outcome: str) -> None:
+    host.release("r1", port=30002, gate={"port": 30002, "startup_deadline": 60.0, "interval": 1.0, "soak": 5.0})
+    host.release("r2")
+    host.place("r1")
+    host.transaction("r2").run()
+    host.tools.port_holders = lambda port, _group: [host.holder()] if port == held else []
+    host.systemd.told.clear()
+    result = host.transaction("r2", "return").run()
+    assert result.outcome == outcome
+    assert (host.systemd.told == []) is (outcome == "refused")
+    assert outcome != "refused" or result.reason.startswith("port 30002 is held by pid 77 ")
+
+
+def test_a_unit_by_hand_that_stays_stopped_needs_no_port(host: FakeHost) -> None:
+    host.place_by_hand(running=False)
+    host.release("r1")
+    host.transaction("r1").run()
+    host.tools.port_holders = lambda port, _group: [host.holder()] if port == 30009 else []
+    assert host.transaction("r1", "return").run().outcome == "returned"
+
+
 def test_f34_a_healthy_old_server_is_not_stopped_to_go_back_to_it(host: FakeHost) -> None:
     host.release("r1")
     host.release("r2", server=DIES)
