@@ -229,6 +229,8 @@ def test_the_manifest_holds_everything_but_secrets() -> None:
         ({"args": {"device": "cuda"}, "extra_args": ["--device", "cpu"]}, []),
         ({"extra_args": ["--other", "x", "--device=cpu"]}, []),
         ({"args": {"device": "cpu"}, "extra_args": ["--device", "cuda"]}, None),
+        ({"extra_args": ["--device=cuda", "--device", "cpu"]}, []),
+        ({"extra_args": ["--device", "cpu", "--device=cuda"]}, None),
         ({"extra_args": ["cpu", "--device"]}, None),
     ],
 )

@@ -218,8 +218,9 @@ class Service(Noun):
 
 def on_cpu(args: Mapping[str, object], extra_args: Sequence[str]) -> bool:
     """Whether these arguments have SGLang run on the CPU; of several devices the last one counts."""
-    words = [*extra_args, ""]
-    devices = [args.get("device")]
-    devices += [after for word, after in pairwise(words) if word == "--device"]
-    devices += [word.partition("=")[2] for word in words if word.startswith("--device=")]
-    return devices[-1] == "cpu"
+    device = args.get("device")
+    for word, after in pairwise((*extra_args, "")):
+        flag, mark, value = word.partition("=")
+        if flag == "--device":
+            device = value if mark else after
+    return device == "cpu"

@@ -45,6 +45,24 @@ def test_a_service_on_the_cpu_takes_no_gpu_from_another(write: Write) -> None:
     assert not write(overrides=two(args=on_cpu, extra_args=["--device", "cpu"], gpus=None)).problems
 
 
+@pytest.mark.parametrize("words", [["--device", "cpu"], ["--device=cpu"], ["--device=cuda", "--device", "cpu"]])
+def test_it_is_on_the_cpu_when_extra_args_say_so(write: Write, words: list[str]) -> None:
+    assert not write(overrides=two(extra_args=words, gpus=None)).problems
+    assert not write(overrides=two(extra_args=words, gpus=[0])).problems
+
+
+@pytest.mark.parametrize("words", [["--device", "cuda"], ["--device=cuda"], ["--device", "cpu", "--device=cuda"]])
+def test_it_is_on_the_gpus_when_extra_args_say_so(write: Write, words: list[str]) -> None:
+    (problem,) = write(overrides=two(extra_args=words, gpus=None)).problems
+    assert (problem.key, problem.fix) == ("services.b.gpus", "name the GPUs of each service: gpus: [0, 1]")
+
+
+def test_two_devices_are_refused_and_the_last_one_counts(write: Write) -> None:
+    on_cpu = {"model_path": "/m", "port": 30002, "device": "cpu"}
+    other = two(args=on_cpu, extra_args=["--device", "cuda"], gpus=None)
+    assert [problem.key for problem in write(overrides=other).problems] == ["services.b.extra_args", "services.b.gpus"]
+
+
 def test_what_only_does_nothing_is_no_error(write: Write) -> None:
     assert not write(overrides={"services.k26.args.pp_size": 1}).problems
 
