@@ -31,7 +31,8 @@ What `sglang-fleet lint` and a deploy look for; `sglang-fleet explain SGL201` sa
   `waived` (the reason, or null); and `summary`: how many `hosts`, `errors`, `warnings` and `notes`, and how many are
   `waived`. Waived ones are in `findings` with `--waived` only. With `--fix` there are also `fixed`, each with
   `comments_removed` and `comments_left` (`file`, `line`, `text`), and `not_fixed`, each with `why`; with `--diff` there
-  are `diff` and `not_fixed`.
+  are `diff` and `not_fixed`. What keeps `lint` from looking at all, such as an inventory with an error in it, is a
+  finding of SGL001 and stands on standard error as well.
 """
 
 

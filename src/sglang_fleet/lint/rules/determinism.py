@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sglang_fleet.lint.rule import service_rule
-from sglang_fleet.lint.rules.derived import model_class
+from sglang_fleet.lint.rules.derived import (
+    algorithm,
+    architecture,
+    attention_backends,
+    capability,
+    is_sparse_deepseek,
+    model_class,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,6 +23,18 @@ if TYPE_CHECKING:
 
 _DEEPSEEK = frozenset({
     "DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM", "DeepseekV32ForCausalLM", "GlmMoeDsaForCausalLM",
+})  # fmt: skip
+_SM100 = 10
+_KIMI = "KimiK25ForConditionalGeneration"
+# What SGLang chooses for these models on SM100 before it thinks of determinism, in every release.
+_OWN_CHOICE = {
+    "DeepseekV3ForCausalLM": "trtllm_mla", _KIMI: "trtllm_mla", "GptOssForCausalLM": "trtllm_mha",
+    "Llama4ForConditionalGeneration": "trtllm_mha", "Olmo2ForCausalLM": "trtllm_mha",
+}  # fmt: skip
+# Models that get what every model with plain attention gets.
+_PLAIN = frozenset({
+    "LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM", "Qwen3MoeForCausalLM",
+    "Glm4MoeForCausalLM", "MiniMaxM2ForCausalLM",
 })  # fmt: skip
 _RADIX_AND_DETERMINISTIC = frozenset({"fa3", "fa4", "triton", "ascend", "intel_xpu"})
 
@@ -61,6 +80,54 @@ def attention_backend_not_deterministic_with_mla(view: ServiceView) -> Iterator[
     is_asked = view.value("enable_deterministic_inference") is True and model_class(view) in _DEEPSEEK
     if is_asked and view.value("attention_backend") == "flashinfer":
         yield view.found("attention_backend", "flashinfer is refused for deterministic DeepSeek", "write triton")
+
+
+def _chosen_on_sm100(view: ServiceView) -> str:
+    """The backend that SGLang chooses on SM100 before it looks for a deterministic one; empty: none, or not known."""
+    name, used = model_class(view) or "", attention_backends(view)
+    if name in _OWN_CHOICE:
+        is_known = view.since("0.5.9") or name != _KIMI
+        return _OWN_CHOICE[name] if is_known and not used and not is_sparse_deepseek(view) else ""
+    is_before = view.since("0.5.7") and not view.since("0.5.12")
+    # The same backend for both halves is taken for the whole.
+    is_open = not view.written("attention_backend") and (len(used) < 2 or len(set(used.values())) > 1)  # noqa: PLR2004
+    return "trtllm_mha" if name in _PLAIN and is_before and is_open and _drafts_one_by_one(view) else ""
+
+
+def _drafts_one_by_one(view: ServiceView) -> bool:
+    """Whether speculative decoding is off, or drafts no tree: trtllm_mha is chosen for nothing else."""
+    if not view.written("speculative_eagle_topk"):
+        return not algorithm(view)
+    return view.number("speculative_eagle_topk") == 1 and view.value("page_size") in (None, 1)
+
+
+@service_rule("SGL311", "error", needs="host")
+def chosen_attention_backend_not_deterministic(view: ServiceView) -> Iterator[Found]:
+    """On SM100 SGLang chooses an attention backend that it then refuses for deterministic inference.
+
+    Why: Without attention_backend SGLang chooses trtllm_mla for DeepSeek V3 and Kimi K2.5, and trtllm_mha for gpt-oss,
+    Llama 4 and OLMo 2 on B200 and the like, before it looks whether inference shall be deterministic; from 0.5.7 to
+    0.5.11 trtllm_mha for models with plain attention as well. Neither is deterministic, so it stops at its start, and
+    says that the backend was "explicitly specified". From 0.5.12 it looks first, and models with plain attention get
+    flashinfer.
+
+    Evidence: sglang 0.5.5 to 0.5.11 server_args.py: _handle_deterministic_inference is called after
+    _handle_model_specific_adjustments and _handle_attention_backend_compatibility, from 0.5.12 on between the two;
+    0.5.23 arg_groups/overrides.py, _deterministic_attention_backend: "but you explicitly specified".
+
+    Fix: Write attention_backend: triton.
+    """
+    found = capability(view)
+    if view.value("enable_deterministic_inference") is not True or found is None or found[0] != _SM100:
+        return
+    if backend := _chosen_on_sm100(view):
+        yield view.found(
+            "attention_backend",
+            f"is not set: on {architecture(view)} SGLang {view.version} chooses {backend} for this model, and then "
+            "refuses it for deterministic inference",
+            "write triton",
+            edits=(view.set("attention_backend", "triton"),),
+        )
 
 
 @service_rule("SGL253", "note")

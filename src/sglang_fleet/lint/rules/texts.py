@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from sglang_fleet.lint.rule import service_rule
+from sglang_fleet.lint.rules.derived import algorithm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -17,34 +18,65 @@ if TYPE_CHECKING:
 # Paths that no release expands: 0.5.5 to 0.5.23.
 _PATHS = ("model_path", "tokenizer_path", "speculative_draft_model_path", "chat_template")
 _FOR_A_SHELL = re.compile(r"~|(?:.*/)?\$[A-Za-z_{]", re.DOTALL)
+_WHOLE = "write the whole path, from / on"
 
 
-@service_rule("SGL409", "warning")
+def _paths(view: ServiceView) -> Iterator[tuple[str, str]]:
+    """The paths that are written, by the arguments that have them."""
+    if view.value("load_format") != "expert_pack":
+        for name in _PATHS:
+            path = view.value(name)
+            if isinstance(path, str) and view.written(name):
+                yield name, path
+
+
+def _is_read(view: ServiceView, name: str) -> bool:
+    """Whether SGLang opens what the argument names, whatever the model."""
+    if name == "tokenizer_path":
+        return view.value("skip_tokenizer_init") is not True
+    if name == "speculative_draft_model_path":
+        return view.since("0.5.12") or algorithm(view) not in ("", "NGRAM")
+    return True
+
+
+@service_rule("SGL409", "error")
 def path_not_expanded(view: ServiceView) -> Iterator[Found]:
     """A path is written for a shell, and there is none.
 
     Why: systemd starts the server without a shell, so that `~` and `$HOME` stay as they are: SGLang looks for a folder
-    of that name, finds none, and takes the text for the name of a model on a hub. A path that begins with `./` or
-    `../` starts at the server's working directory, which is its own state folder unless working_directory is set.
+    of that name, finds none, and takes the text for the name of a model on a hub, which it cannot be. It ends at its
+    start; for a draft, until 0.5.11, only after it has loaded the weights of the model itself.
 
-    Evidence: sglang 0.5.5 to 0.5.23 expand neither in these arguments, but for load_format expert_pack. The
-    unit writes `$` so that systemd does not expand it either.
+    Evidence: sglang 0.5.5 to 0.5.23 expand neither in these arguments, but for load_format expert_pack. 0.5.9 and
+    0.5.23: "Repo id must be in the form", "Repo id must use alphanumeric chars" (model, tokenizer, draft), "is not a
+    built-in template name" (chat_template). The unit writes `$` so that systemd does not expand it either.
 
     Fix: Write the whole path, from `/` on, as it is on the host.
     """
-    if view.value("load_format") == "expert_pack":
-        return
-    for name in _PATHS:
-        path = view.value(name)
-        if not isinstance(path, str) or not view.written(name):
-            continue
-        if _FOR_A_SHELL.match(path):
+    for name, path in _paths(view):
+        if _FOR_A_SHELL.match(path) and _is_read(view, name):
             what = f"{'~' if path.startswith('~') else '$'} is taken literally: no shell expands it"
-        elif path.startswith(("./", "../")) and view.service.working_directory is None:
+            yield view.found(name, what, _WHOLE)
+
+
+@service_rule("SGL411", "warning")
+def path_below_working_directory(view: ServiceView) -> Iterator[Found]:
+    """A path begins at the server's working directory.
+
+    Why: A path that begins with `./` or `../` starts at the server's working directory, which is its own state folder
+    unless working_directory is set. Where there is nothing at that place, SGLang takes the text for the name of a model
+    on a hub and ends at its start.
+
+    Evidence: sglang 0.5.9 and 0.5.23: "Repo id must be in the form", "Repo id must use alphanumeric chars".
+
+    Fix: Write the whole path, from `/` on, as it is on the host.
+    """
+    if view.service.working_directory is not None:
+        return
+    for name, path in _paths(view):
+        if path.startswith(("./", "../")) and not _FOR_A_SHELL.match(path):
             what = "starts at the server's working directory, which is its own state folder"
-        else:
-            continue
-        yield view.found(name, what, "write the whole path, from / on")
+            yield view.found(name, what, _WHOLE)
 
 
 def _always(_view: ServiceView) -> bool:

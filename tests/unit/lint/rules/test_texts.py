@@ -10,6 +10,8 @@ from tests.unit.lint.views import ask, view
 BROKEN = '{"bad'
 HICACHE = "hicache_storage_backend_extra_config"
 HIERARCHICAL = {"enable_hierarchical_cache": True}
+DRAFT = "speculative_draft_model_path"
+EAGLE = {"speculative_algorithm": "EAGLE"}
 OFFLOAD = {"disaggregation_decode_enable_offload_kvcache": True}
 
 
@@ -19,10 +21,15 @@ OFFLOAD = {"disaggregation_decode_enable_offload_kvcache": True}
         finds("SGL409", "model_path", args={"model_path": "~/models/x"}, words="~ is taken literally"),
         finds("SGL409", "model_path", args={"model_path": "$HOME/models/x"}, words="$ is taken literally"),
         finds("SGL409", "model_path", args={"model_path": "/srv/${MODEL}"}, words="$ is taken literally"),
-        finds("SGL409", "model_path", args={"model_path": "./models/x"}, words="starts at the server's working"),
-        finds("SGL409", "model_path", args={"model_path": "../x"}),
+        finds("SGL409", "model_path", args={"model_path": "~/x"}),
         finds("SGL409", "tokenizer_path", args={"tokenizer_path": "~/x"}),
-        finds("SGL409", "chat_template", args={"chat_template": "./kimi.jinja"}),
+        finds("SGL409", "chat_template", args={"chat_template": "$HOME/kimi.jinja"}),
+        finds("SGL409", DRAFT, args={DRAFT: "~/x", **EAGLE}),
+        finds("SGL409", DRAFT, args={DRAFT: "~/x", **EAGLE}, version="0.5.9"),
+        finds("SGL409", DRAFT, args={DRAFT: "~/x"}),
+        finds("SGL411", "model_path", args={"model_path": "./models/x"}, words="starts at the server's working"),
+        finds("SGL411", "model_path", args={"model_path": "../x"}),
+        finds("SGL411", "chat_template", args={"chat_template": "./kimi.jinja"}),
         finds("SGL409", "extra_args", extra_args=["--chat-template=~/x"], words="--chat-template: ~ is"),
         finds("SGL410", "json_model_override_args", args={"json_model_override_args": BROKEN}, words="character 2 on"),
         finds("SGL410", "json_model_override_args", args={"json_model_override_args": "{'a': 1}"}),
@@ -52,7 +59,13 @@ def test_found(rule: str, key: str, words: str, settings: dict[str, Any]) -> Non
         passes("SGL409"),
         passes("SGL409", args={"model_path": "models/x"}),  # a name on a hub
         passes("SGL409", args={"model_path": "/srv/~old/a$b"}),
-        passes("SGL409", args={"model_path": "./models/x"}, working_directory="/srv"),
+        passes("SGL409", args={"model_path": "./models/x"}),
+        passes("SGL409", args={"tokenizer_path": "~/x", "skip_tokenizer_init": True}),
+        passes("SGL409", args={DRAFT: "~/x"}, version="0.5.9"),
+        passes("SGL409", args={DRAFT: "~/x", "speculative_algorithm": "NGRAM"}, version="0.5.11"),
+        passes("SGL411", args={"model_path": "./models/x"}, working_directory="/srv"),
+        passes("SGL411", args={"model_path": "../$MODEL"}),  # SGL409 says it
+        passes("SGL411", args={"model_path": "./x", "load_format": "expert_pack"}),
         passes("SGL409", args={"model_path": "~/x", "load_format": "expert_pack"}),
         passes("SGL409", args={"chat_template": "chatml"}),
         passes("SGL410"),
