@@ -20,6 +20,8 @@ from roles.fleet import Fleet
 from roles.leaving import end_at_once, leave, limit
 from roles.run import INTERRUPTED
 from roles.terminal import heading, show
+from roles.watching import ended_as
+from sglang_fleet.rollout import Outcome
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FAREWELL_SECONDS = 10
@@ -122,10 +124,13 @@ def _of_activation(fleet: Fleet, name: str, asked: Mapping[str, Any], called_bac
     answer = fleet.connections[name].call("result", who, seconds=ASK_SECONDS)
     told = answer.mapping()
     what = f"{asked['service']} {asked['release']}"
-    if told.get("outcome"):
-        return f"{told['outcome']}: {what}"
     back = asked["mode"] == "return"
     way = "on its way back from" if back else "on its way to"
+    if told.get("outcome"):
+        outcome = ended_as(asked["mode"], told)
+        if back and outcome is Outcome.RETURNED:
+            return f"back from {what}"
+        return f"{outcome.value}: {way} {what}" if back else f"{outcome.value}: {what}"
     if not told:
         return f"could not be asked; it was {way} {what}, and ends that alone"
     if told.get("at") == "sealed":

@@ -57,7 +57,7 @@ def _told(fleet: Fleet, asked: Mapping[str, Any], answer: Answer, result: Answer
     told = result.mapping()
     if told.get("outcome") is None and told.get("at"):
         return str(told["at"])
-    outcome = _OUTCOMES[asked["mode"]].get(str(told.get("outcome")), Outcome.UNKNOWN)
+    outcome = ended_as(asked["mode"], told)
     reason = str(told.get("reason") or "")
     why = explain(answer) if not answer.ok else explain(result)
     if outcome is Outcome.UNKNOWN and any(words in answer.complaint for words in _NEVER_BEGUN):
@@ -73,6 +73,11 @@ def _told(fleet: Fleet, asked: Mapping[str, Any], answer: Answer, result: Answer
         f"{asked['service']} {told['running_release']}" if told.get("running_release") else "",
         sum(told.get("seconds", {}).values()) if told.get("seconds") else None,
     )
+
+
+def ended_as(mode: str, told: Mapping[str, Any]) -> Outcome:
+    """What a host's word for the end of an activation comes to; one of a way back is not about the release it names."""
+    return _OUTCOMES[mode].get(str(told.get("outcome")), Outcome.UNKNOWN)
 
 
 _OUTCOMES = {

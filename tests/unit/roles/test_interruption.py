@@ -126,7 +126,16 @@ def whereabouts(mode: str, told: Mapping[str, Any]) -> str:
             "on its way back from k26 bb22, and ends that alone: it is back, or says why not",
         ),
         ("return", {}, "could not be asked; it was on its way back from k26 bb22, and ends that alone"),
+        ("activate", {"outcome": "already"}, "proven: k26 bb22"),
+        ("activate", {"outcome": "returned"}, "returned: k26 bb22"),
+        ("return", {"outcome": "failed"}, "failed: on its way back from k26 bb22"),
+        ("return", {"outcome": "nothing"}, "refused: on its way back from k26 bb22"),
     ],
 )
 def test_a_host_on_its_way_is_said_to_end_where_that_way_leads(mode: str, told: Mapping[str, Any], says: str) -> None:
     assert whereabouts(mode, told) == says
+
+
+@pytest.mark.parametrize("outcome", ["proven", "already", "returned"])
+def test_a_host_that_has_gone_back_is_not_said_to_be_on_the_release_that_it_left(outcome: str) -> None:
+    assert whereabouts("return", {"outcome": outcome}) == "back from k26 bb22"
