@@ -17,11 +17,20 @@ from pyinfra.api.exceptions import PyinfraError
 from pyinfra.context import ctx_config, ctx_inventory, ctx_state
 
 from sglang_fleet.inventory_files import not_there
-from sglang_fleet.problems import inside
+from sglang_fleet.problems import Problem, place
 
 
 class InventoryUnusable(Exception):  # noqa: N818  # what is wrong is the operator's inventory, not this program
-    """The inventory is not there, has an error, or names no host; the message says where and why."""
+    """The inventory is not there, has an error, or names no host; the message says where and why.
+
+    Attributes:
+        problem: the same, with its place apart.
+    """
+
+    def __init__(self, said: str, *, problem: Problem | None = None) -> None:
+        """Keep both; what has no place is said alone."""
+        super().__init__(said)
+        self.problem = problem or Problem(None, None, "", said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +78,8 @@ def read_inventory(inventory: str, *, folder: Path, data: Sequence[str] = ()) ->
         try:
             found = files.make_inventory(name, override_data=overrides, cwd=str(folder))
         except (Exception, SystemExit) as error:
-            raise InventoryUnusable(where_and_why(error, inventory=name, folder=folder)) from error
+            found_wrong = _fault(error, inventory=name, folder=folder)
+            raise InventoryUnusable(_said(found_wrong, folder), problem=found_wrong) from error
     if not len(found):
         raise InventoryUnusable(notes[-1] if notes else f"{inventory} names no host")
     return Hosts(
@@ -159,9 +169,17 @@ def _warnings() -> Iterator[list[str]]:
 
 def where_and_why(error: BaseException, *, inventory: str, folder: Path) -> str:
     """What an operator needs of an exception: the line of their own file that led to it, and what it says."""
+    return _said(_fault(error, inventory=inventory, folder=folder), folder)
+
+
+def _said(problem: Problem, folder: Path) -> str:
+    return f"{place(problem, folder=folder)}: {problem.message}" if problem.file else problem.message
+
+
+def _fault(error: BaseException, *, inventory: str, folder: Path) -> Problem:
     cause = getattr(error, "exception", error)  # pyinfra wraps what its users' files raise
     if isinstance(cause, SyntaxError):
-        return f"{_shown(cause.filename or inventory, folder)}:{cause.lineno}: {cause.msg}"
+        return Problem(folder / (cause.filename or inventory), cause.lineno, "", cause.msg)
     own = [
         frame
         for frame in traceback.extract_tb(cause.__traceback__)
@@ -171,16 +189,14 @@ def where_and_why(error: BaseException, *, inventory: str, folder: Path) -> str:
     if not isinstance(cause, (PyinfraError, SystemExit)):
         said = f"{type(cause).__name__}: {said}"
     if own:
-        return f"{_shown(own[-1].filename, folder)}:{own[-1].lineno}: {said}"
-    if isinstance(cause, (PyinfraError, OSError)):
-        return f"{inventory}: {said}"
-    return f"{inventory}: pyinfra cannot use it ({said}); a host is a name, or a name with settings: (name, {{...}})"
+        return Problem(folder / own[-1].filename, own[-1].lineno, "", said)
+    if not isinstance(cause, (PyinfraError, OSError)):
+        said = f"pyinfra cannot use it ({said}); a host is a name, or a name with settings: (name, {{...}})"
+    if (folder / inventory).exists():
+        return Problem(folder / inventory, None, "", said)
+    return Problem(None, None, "", f"{inventory}: {said}")
 
 
 def _is_inside(file: str, folder: Path) -> bool:
     path = folder / file
     return path.is_file() and path.is_relative_to(folder) and "site-packages" not in path.parts
-
-
-def _shown(file: str, folder: Path) -> str:
-    return str(inside(Path(file), folder))

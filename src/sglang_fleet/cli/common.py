@@ -46,10 +46,16 @@ class Failed(click.ClickException):
 
     exit_code = ERRORS
 
-    def __init__(self, message: str, *, why: str = "") -> None:
-        """Keep what to say; and what has been said of it already, for those who read `--json` alone."""
+    def __init__(self, message: str, *, why: str = "", problems: Sequence[Problem] = ()) -> None:
+        """Keep what to say.
+
+        Args:
+            message: it.
+            why: what has been said of it already, for those who read `--json` alone.
+            problems: the same as `message` with its place, and what else is wrong; for `--json` as well.
+        """
         super().__init__(message)
-        self.why = why
+        self.why, self.problems = why, problems
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Say it."""
@@ -95,7 +101,7 @@ def load_settings(inventory: str | None, *, data: Sequence[str] = ()) -> Setting
     try:
         found = read_inventory(named, folder=folder, data=data)
     except InventoryUnusable as error:
-        raise Failed(str(error)) from None
+        raise Failed(str(error), problems=[error.problem]) from None
     loaded = load(
         folder=folder,
         hosts=found.hosts,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sglang_fleet.cli.answering import AnsweringCommand
 from sglang_fleet.cli.common import (
     CLEAN,
     ERRORS,
@@ -24,11 +25,13 @@ from sglang_fleet.cli.common import (
 from sglang_fleet.cli.models import LocalModels, models_option
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
     from sglang_fleet.lint.fixing import Fixes
     from sglang_fleet.lint.rule import Severity
     from sglang_fleet.lint.run import Finding
+    from sglang_fleet.problems import Problem
 
 SETTINGS_CANNOT_BE_USED = "SGL001"
 
@@ -70,8 +73,20 @@ def _rules(_context: click.Context, _option: click.Parameter, names: tuple[str, 
     return tuple(name.upper() for name in names)
 
 
+def _unanswered(params: Mapping[str, Any], problems: Sequence[Problem]) -> dict[str, object]:
+    """What stands in place of the findings of settings that cannot even be looked for."""
+    from sglang_fleet.cli.lint_text import Report  # noqa: PLC0415  # --help need not wait for the rules
+    from sglang_fleet.lint.run import Finding  # noqa: PLC0415  # as above
+
+    findings = [Finding(SETTINGS_CANNOT_BE_USED, "error", problem) for problem in problems]
+    diff = "" if params.get("diff") else None
+    return Report(Path.cwd(), 0, findings, waived=False, diff=diff, fix=bool(params.get("fix"))).as_json()
+
+
 @click.command(
     "lint",
+    cls=AnsweringCommand,
+    unanswered=_unanswered,
     epilog=examples(
         "sglang-fleet lint inventory/prod.py",
         "sglang-fleet lint inventory/prod.py --severity warning",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sglang_fleet.cli.answering import AnsweringCommand, problems_of
 from sglang_fleet.cli.common import (
     ERRORS,
     Failed,
@@ -25,16 +26,32 @@ from sglang_fleet.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
+    from typing import Any
 
     from sglang_fleet.preview import Preview
+    from sglang_fleet.problems import Problem
 
 
 _LOCK_FILES = ("sglang.requirements", "cuda.requirements")
 
 
+def _result(host: str | None, previews: Sequence[Preview], problems: Sequence[Problem]) -> dict[str, object]:
+    return {
+        "host": host,
+        "services": [_json(preview) for preview in previews],
+        "problems": [problem_json(problem) for problem in problems],
+    }
+
+
+def _unanswered(params: Mapping[str, Any], problems: Sequence[Problem]) -> dict[str, object]:
+    return _result(params.get("host"), (), problems)
+
+
 @click.command(
     "render",
+    cls=AnsweringCommand,
+    unanswered=_unanswered,
     epilog=examples(
         "sglang-fleet render inventory/prod.py gpu-1.example.net",
         "sglang-fleet render inventory/prod.py gpu-1.example.net k26 --json",
@@ -58,10 +75,13 @@ def command(inventory: str, host: str, service: str | None, data: Sequence[str],
     problems = [problem for problem in settings.loaded.problems if host in problem.hosts or not problem.hosts]
     if problems:
         show_problems(problems)
-    previews = _previews(settings, host, service)
+    try:
+        previews = _previews(settings, host, service)
+    except Failed as failed:
+        failed.problems = [*problems, *problems_of(failed)]
+        raise
     if as_json:
-        services = [_json(preview) for preview in previews]
-        write_json({"host": host, "services": services, "problems": [problem_json(problem) for problem in problems]})
+        write_json(_result(host, previews, problems))
     else:
         click.echo("\n".join(_text(preview, host) for preview in previews), nl=False)
     # What a lock file holds is not rendered.

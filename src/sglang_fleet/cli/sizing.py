@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sglang_fleet.cli.answering import AnsweringCommand
 from sglang_fleet.cli.common import (
     CLEAN,
     ERRORS,
@@ -24,12 +25,14 @@ from sglang_fleet.cli.common import (
 from sglang_fleet.cli.models import find_model, missing_model, models_option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
+    from typing import Any
 
     from sglang_fleet.lint.views import ServiceView
     from sglang_fleet.models import ModelFacts
     from sglang_fleet.models.weights import Weights
+    from sglang_fleet.problems import Problem
     from sglang_fleet.sizing import CannotFit, Sizing
     from sglang_fleet.spec import Loaded
 
@@ -93,8 +96,18 @@ class _Models:
         return self.known[folder]
 
 
+def _result(found: Sequence[Sized], problems: Sequence[Problem]) -> dict[str, object]:
+    return {"services": [_json(one) for one in found], "problems": [problem_json(problem) for problem in problems]}
+
+
+def _unanswered(_params: Mapping[str, Any], problems: Sequence[Problem]) -> dict[str, object]:
+    return _result((), problems)
+
+
 @click.command(
     "sizing",
+    cls=AnsweringCommand,
+    unanswered=_unanswered,
     epilog=examples(
         "sglang-fleet sizing inventory/prod.py --models models --gpu-memory 96GiB",
         "sglang-fleet sizing inventory/prod.py --json",
@@ -123,9 +136,7 @@ def command(inventory: str, models: Path | None, gpu_memory: int | None, data: S
     if problems:
         show_problems(problems)
     if as_json:
-        write_json(
-            {"services": [_json(one) for one in found], "problems": [problem_json(problem) for problem in problems]}
-        )
+        write_json(_result(found, problems))
     else:
         from sglang_fleet.cli.sizing_text import shown  # noqa: PLC0415  # JSON needs none of it
 
