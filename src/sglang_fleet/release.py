@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,6 +39,12 @@ class Release:
     spec: Mapping[str, Any]
     replica: Mapping[str, Any] | None = None
 
+    @property
+    def gpus(self) -> Sequence[int] | None:
+        """The GPUs that it takes; empty on the CPU, None for all that the host has."""
+        chosen: Sequence[int] | None = self.spec["gpus"]
+        return [] if on_cpu(self.spec["args"], self.spec["extra_args"]) else chosen
+
     def text(self, name: str) -> str:
         """The text of one of the release's files; empty when the release has no such file."""
         return next((file.text for file in self.files if file.name == name), "")
@@ -58,7 +64,7 @@ class Release:
             "cuda_home": self.places.cuda_home,
             "host": self.gate["host"],
             "port": self.gate["port"],
-            "gpus": [] if on_cpu(self.spec["args"], self.spec["extra_args"]) else self.spec["gpus"],
+            "gpus": self.gpus,
             "files": {file.name: _digest(file.text) for file in self.files},
             "secrets": dict(self.fingerprints),
             "gate": dict(self.gate),

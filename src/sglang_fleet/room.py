@@ -4,8 +4,7 @@ Nothing is said of what is not known: what a unit by hand takes, or where a serv
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from graphlib import CycleError, TopologicalSorter
-from itertools import combinations, permutations
+from itertools import combinations
 from typing import Any
 
 from sglang_fleet.problems import names
@@ -34,7 +33,7 @@ def no_room(services: Sequence[Told], going: Sequence[Told]) -> str:
     for other, one in combinations(going, 2):
         for clash in _clashes(other, _target(other), one):
             return _refusal(one, other, clash, stays=False)
-    ring = _ring(going)
+    ring = sharing.ring(_waits(going))
     if ring:
         first = next(one for one in going if one["service"] == ring[0])
         return (
@@ -49,27 +48,15 @@ def in_turn(going: Sequence[Told]) -> tuple[Told, ...]:
 
     `after` are the services that have to be gone from where they are before it can start.
     """
-    waits = _waits(going)
-    found = {str(one["service"]): {**one, "after": sorted(waits[str(one["service"])])} for one in going}
-    return tuple(found[name] for name in TopologicalSorter(waits).static_order())
+    waiting = _waits(going)
+    found = {str(one["service"]): {**one, "after": sorted(waiting[str(one["service"])])} for one in going}
+    return tuple(found[name] for name in sharing.turns(waiting))
 
 
 def _waits(going: Sequence[Told]) -> dict[str, set[str]]:
     """Of each service that goes back, those that have now what it will have."""
-    waits: dict[str, set[str]] = {str(one["service"]): set() for one in going}
-    for other, one in permutations(going, 2):
-        if any(_clashes(other, _now(other), one)):
-            waits[str(one["service"])].add(str(other["service"]))
-    return waits
-
-
-def _ring(going: Sequence[Told]) -> list[str]:
-    """Services of which each waits for the next one and the last for the first; empty when there are none."""
-    try:
-        TopologicalSorter(_waits(going)).prepare()
-    except CycleError as error:
-        return sorted(set(error.args[1]))
-    return []
+    now, then = ({str(one["service"]): _taken(one, at(one)) for one in going} for at in (_now, _target))
+    return sharing.waits(now, then)
 
 
 def _clashes(other: Told, its: str, one: Told) -> Iterator[Clash]:

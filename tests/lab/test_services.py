@@ -161,6 +161,24 @@ def test_what_would_go_back_onto_gpus_of_another_service_is_refused_unless_that_
     assert both.text.index("[h1] code: leaving") < both.text.index("[h1] chat: leaving")  # who has the GPUs goes first
 
 
+def test_gpus_are_handed_over_in_one_deploy_and_not_swapped(two: Operator, clean: Host) -> None:
+    two.settings(tree(chat=service(30001, [0, 1, 2, 3, 4, 5]), code=service(30002, [6, 7])))
+    done = two.deploy()
+    assert done.status == 0, done.text
+    assert done.text.index("[h1] code: stopped") < done.text.index("[h1] chat: stopped")
+    before = {name: shown(clean, name, "MainPID") for name in ("chat", "code")}
+    two.settings(tree(chat=service(30001, [6, 7]), code=service(30002, [0, 1])))
+    refused = two.deploy()
+    assert refused.status == 1, refused.text
+    assert "chat and code would each start on GPUs or a port that another of them still has" in reasons(refused.text)
+    assert {name: shown(clean, name, "MainPID") for name in before} == before
+    clean.run("systemctl stop sglang-chat.service")
+    done = two.deploy()
+    assert done.status == 0, done.text
+    assert variables(clean, "chat")["CUDA_VISIBLE_DEVICES"] == "6,7"
+    assert variables(clean, "code")["CUDA_VISIBLE_DEVICES"] == "0,1"
+
+
 def test_a_model_that_the_account_cannot_read_is_refused_before_anything_stops(two: Operator, clean: Host) -> None:
     before = {name: shown(clean, name, "MainPID") for name in ("chat", "code")}
     two.settings(tree(code=service(30002, [4, 5, 6, 7], model_path="/root/models/Kimi-K2.6")))

@@ -16,6 +16,7 @@ from sglang_fleet.observe import HostState, ServiceState, UnitFile, Unknown
 from sglang_fleet.plan.changes import HostPlan, ServiceChange
 from sglang_fleet.plan.differences import difference, difference_of_manifests, new_service
 from sglang_fleet.release import Release
+from sglang_fleet.turns import in_turn
 
 
 def make_plan(*, host: str, releases: Sequence[Release], state: HostState, secrets: Sequence[str] = ()) -> HostPlan:
@@ -36,7 +37,8 @@ def make_plan(*, host: str, releases: Sequence[Release], state: HostState, secre
         architectures=_architectures(state),
         venvs=tuple(venv for venv in wanted_venvs if venv not in state.known_venvs()),
         services={
-            release.service: _service_change(release, state.services[release.service], secrets) for release in releases
+            release.service: _service_change(release, state.services[release.service], secrets)
+            for release in in_turn(releases, state)
         },
     )
 

@@ -6,10 +6,11 @@ Asked of settings before a deploy, and of releases before one of them goes back 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 PORT, GPUS, ALL_GPUS = "port", "gpus", "all gpus"
 
@@ -57,6 +58,35 @@ def clashes(first: Taken, second: Taken) -> Iterator[Clash]:
     both = sorted(set(first.gpus) & set(second.gpus))
     if both:
         yield Clash(GPUS, second.service, f"shares GPU {', '.join(map(str, both))} with {first.service}")
+
+
+def waits(now: Mapping[str, Taken | None], then: Mapping[str, Taken | None]) -> dict[str, set[str]]:
+    """Of each service that changes, those others that have some of what it will take until they change themselves.
+
+    Args:
+        now: what services have; None where that is not known.
+        then: likewise, what those that change will take.
+    """
+
+    def has(other: str, taken: Taken | None) -> bool:
+        first = now.get(other)
+        return first is not None and taken is not None and any(clashes(first, taken))
+
+    return {name: {other for other in then if other != name and has(other, taken)} for name, taken in then.items()}
+
+
+def ring(waiting: Mapping[str, set[str]]) -> list[str]:
+    """Services of which each waits for the next one and the last for the first; empty when there are none."""
+    try:
+        TopologicalSorter(waiting).prepare()
+    except CycleError as error:
+        return sorted(set(error.args[1]))
+    return []
+
+
+def turns(waiting: Mapping[str, set[str]]) -> tuple[str, ...]:
+    """The services in an order in which each finds free what it takes; where there is a ring, as they are."""
+    return tuple(waiting) if ring(waiting) else tuple(TopologicalSorter(waiting).static_order())
 
 
 def _on_cpu(one: Taken) -> bool:

@@ -8,6 +8,7 @@ from sglang_fleet.lint.rule import host_rule, service_rule
 from sglang_fleet.lint.rules.hosts import asked_gpus, numbers
 from sglang_fleet.observe import Unknown
 from sglang_fleet.spec.nodes import gpus_per_host
+from sglang_fleet.turns import ring
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,4 +100,24 @@ def gpus_out_of_balance(view: ServiceView) -> Iterator[Found]:
             "tp_size",
             f"SGLang does not start with GPUs of {min(sizes)} and {max(sizes)} MiB in one tensor parallel group",
             _ALIKE,
+        )
+
+
+@host_rule("SGL826", "error")
+def services_in_a_ring(view: HostView) -> Iterator[Found]:
+    """Services would only change places: each starts on what another still has.
+
+    Why: A host changes its services one after the other, and who has what another gets goes first. Where each of them
+    waits for another there is no first one: its server would find the memory of its GPUs taken, and go back.
+
+    Evidence: sglang 0.5.23, srt/utils/common.py, get_available_gpu_memory: memory of others counts as taken.
+
+    Fix: Stop one of them. The deploy starts it again, where it shall be.
+    """
+    if names := ring(view.releases, view.state):
+        unit = next(release.unit_name for release in view.releases if release.service == names[0])
+        yield view.found(
+            f"services.{names[0]}",
+            f"{' and '.join(names)} would each start on GPUs or a port that another of them still has",
+            f"stop one of them first, such as {unit}: the deploy starts it again",
         )

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sglang_fleet.observe import ComputeProcess, Gpu, Unknown, known
-from tests.factories import host_state, service
+from tests.factories import converged, host_state, release, service
 from tests.unit.lint.host_views import host_view, messages
 from tests.unit.lint.views import ask, host, view
 
@@ -109,3 +109,16 @@ def test_a_service_on_the_cpu_has_no_gpus_to_be_counted_or_known() -> None:
     one = view({"device": "cpu", "dp_size": 16}, state=host(count=1))
     assert one.gpus is None
     assert not ask("SGL102", one)
+
+
+def test_services_that_would_only_change_places() -> None:
+    chat, code = (
+        service(name=name, gpus=gpus, args={"port": port, "pp_size": 2})
+        for name, gpus, port in (("chat", [0, 1], 30001), ("code", [2, 3], 30002))
+    )
+    swapped = (chat.model_copy(update={"gpus": code.gpus}), code.model_copy(update={"gpus": chat.gpus}))
+    there = host_state({one.name: converged(release(one)) for one in (chat, code)})
+    assert messages("SGL826", replace(host_view(*swapped), state=there)) == [
+        "chat and code would each start on GPUs or a port that another of them still has"
+    ]
+    assert messages("SGL826", replace(host_view(chat, code), state=there)) == []
