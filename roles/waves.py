@@ -92,7 +92,7 @@ def last_word(fleet: Fleet) -> str:
     if status == WENT_BACK:
         unseen = {Outcome.UNREACHABLE, Outcome.SKIPPED} & {fleet.rollout.verdicts[host].outcome for host in bad}
         whole = f"all {total} hosts run" if total > 1 else "the host runs"
-        return f"{'every host that was changed runs' if unseen else whole} what ran before; {named}"
+        return f"{'every host that was changed runs' if unseen else whole} what was here before; {named}"
     amiss = f"{len(bad)} of {total} hosts {'is' if len(bad) == 1 else 'are'} not where {_THEY[len(bad) == 1]} should be"
     return f"{amiss}{'; no host was changed' if status == ERROR else ''}; {named}"
 

@@ -134,7 +134,7 @@ def test_f46_each_failure_has_its_own_exit_status(serving: Operator) -> None:
     fault(h1, only_with=flag, exit_after={"seconds": 0.5, "code": 3}, health_503_for=600)
     returned = run(serving, "apply", "fleet.py", "-y")
     assert returned.status == 3, returned.err
-    assert returned.said.endswith("all 2 hosts run what ran before; look at h1: why stands above")
+    assert returned.said.endswith("all 2 hosts run what was here before; look at h1: why stands above")
     assert_serves(h1, before[0][0])
     assert main_pid(h2) == before[1][1]
 

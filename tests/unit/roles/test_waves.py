@@ -30,11 +30,11 @@ def ended(verdicts: Mapping[str, Outcome], *, busy: tuple[str, ...] = HOSTS, pau
 
 RETURNED = {"h1": Outcome.RETURNED}
 ENDS = [
-    (RETURNED, "", "all 4 hosts run what ran before; look at h1: why stands above"),
+    (RETURNED, "", "all 4 hosts run what was here before; look at h1: why stands above"),
     (
         {**RETURNED, "h2": Outcome.UNREACHABLE},
         "",
-        "every host that was changed runs what ran before; look at h1, h2: why stands above",
+        "every host that was changed runs what was here before; look at h1, h2: why stands above",
     ),
     (
         {**dict.fromkeys(HOSTS, Outcome.PROVEN), "h4": Outcome.FAILED},

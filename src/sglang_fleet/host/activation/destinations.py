@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -95,6 +97,8 @@ class Destinations:
 
     def _found(self, identity: str) -> Destination:
         found = load_found(self.layout.found, identity)
+        if found.ours and (gone := self._gone(found)):
+            raise UnusableError(f"{gone}, which {found.name} needs, is missing")
         return Destination(
             name=found.name,
             pieces=found.pieces,
@@ -102,6 +106,12 @@ class Destinations:
             enabled=found.enabled,
             running=found.active,
         )
+
+    def _gone(self, found: Found) -> str:
+        """Return a file of ours that one of our units names and that is not there any more; "" when all are."""
+        ours = re.compile(re.escape(str(self.layout.state)) + r"/[A-Za-z0-9._/-]+")
+        named = (match for text in found.texts() for match in ours.findall(text))
+        return next((path for path in named if not os.path.exists(path)), "")
 
     def _gate_by_hand(self, found: Found) -> GateSpec:
         """Return the gate of a hand-written unit: its address and key stand in its ExecStart."""

@@ -91,8 +91,8 @@ class Groundwork:
         if found:
             raise RefusalError(found[0], lines=found)
 
-    def remember(self, seen: decide.Seen, previous: str | None) -> None:
-        """Put on the disk what going back needs: a hand-written or changed unit, and where to go. Raises HostError."""
+    def keep(self, seen: decide.Seen) -> None:
+        """Put on the disk what going back may need: a unit that is hand-written or was changed. Raises HostError."""
         events, captured = self.switch.events, seen.captured
         # Where nothing is known to be proven, it may be what is gone back to: see decide.py.
         if captured is not None and (not captured.ours or not seen.proven or self._changed(seen, captured)):
@@ -101,6 +101,9 @@ class Groundwork:
             except OSError as error:
                 raise HostError(f"the unit that is installed cannot be kept: {error}") from None
             events.tell("kept", f"kept the unit that is installed as {captured.name}")
+
+    def remember(self, previous: str | None) -> None:
+        """Put on the disk that it begins, and where it goes back to. Raises HostError."""
         began = {
             "mode": self.request.mode,
             "release": self.request.release,
@@ -108,7 +111,7 @@ class Groundwork:
             "at": self.switch.clock.utc(),
             "place": next_place(self.layout),
         }
-        events.record("began.json", began)
+        self.switch.events.record("began.json", began)
 
     def tidy(self, seen: decide.Seen, destination: Destination) -> None:
         """Put right what needs no restart: the file's owner and mode, and whether it starts with the host."""

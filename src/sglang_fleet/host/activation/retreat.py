@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from ..errors import HostError
 from .ending import says_nothing
 from .gate import StartError
+from .outcome import RefusalError
+from .releases import UnusableError
 
 if TYPE_CHECKING:
     from . import decide
@@ -31,6 +33,22 @@ class Retreat:
     @property
     def _leaves(self) -> bool:
         return self.request.mode == "return"
+
+    def assure(self, seen: decide.Seen, previous: decide.Previous) -> None:
+        """Refuse to stop what runs while neither it nor anything else that was proven here could be started again.
+
+        Raises:
+            RefusalError: that is so; nothing was stopped.
+        """
+        if not seen.status.running or self.request.release in previous.names:
+            return
+        try:
+            self.destinations.first_usable(previous.names)
+        except UnusableError as error:
+            raise RefusalError(
+                f"what runs could not be gone back to: {error}; deploy what runs once more to mend it, or stop "
+                f"{self.arrival.switch.files.name} first if it shall go all the same"
+            ) from None
 
     def after(self, error: Exception, seen: decide.Seen, previous: decide.Previous) -> None:
         """Say why it failed, keep its last journal lines, and go back once.
@@ -84,7 +102,10 @@ class Retreat:
         except HostError as error:  # it runs: a list that cannot be written does not change that
             events.tell("unrecorded", f"{destination.name} answered, but that could not be recorded: {error}")
         stayed = self._leaves and destination.name != result.previous
-        return "failed" if stayed else "returned", back_there(destination)
+        first, there = previous.names[0], back_there(destination)
+        if destination.name != first:  # it was passed over
+            there += f"; {first}, which was here before, cannot be started any more"
+        return "failed" if stayed else "returned", there
 
     def _runs_already(self, destination: Destination) -> bool:
         """Return whether nothing has to be started: a host may have done so at its boot, after an interruption.

@@ -126,11 +126,15 @@ class Transaction:
         if previous.same and self.barriers.patience:
             previous = Previous((self.request.release,))  # others decide too, and what they say is no fault of its own
         self.result.previous = previous.names[0] if previous.names else None
-        self.groundwork.remember(seen, self.result.previous)
+        stops = decide.step(seen, destination) == decide.SWITCH or self.request.restart or self.barriers.has("stopped")
+        self.groundwork.keep(seen)
+        if stops:
+            self.retreat.assure(seen, previous)
+        self.groundwork.remember(self.result.previous)
         known = self.comparison.before(seen, previous, destination)
         self._arm(seen, previous)
         try:
-            if decide.step(seen, destination) == decide.SWITCH or self.request.restart or self.barriers.has("stopped"):
+            if stops:
                 self.events.tell("switching", f"switching to release {destination.name}")
                 self.arrival.clear(seen.status)
                 self.arrival.forward(destination, old=seen.status, known=known)
@@ -165,7 +169,8 @@ class Transaction:
         # The port that is left is nobody's concern any more, and a unit that stays stopped listens nowhere.
         port = destination.gate.question.port if destination.running else 0
         seen = self._checked(seen, {"port": port}, gpus=False)
-        self.groundwork.remember(seen, None)
+        self.groundwork.keep(seen)
+        self.groundwork.remember(None)
         previous = self._before_return(seen, name)
         self._arm(seen, previous)
         self.events.tell("returning", f"leaving release {release} for {name}")

@@ -290,6 +290,58 @@ def test_f28_going_back_is_tried_once(host: FakeHost) -> None:
     assert (installed_name(host.files), host.systemd.enabled) == ("r1", True)
 
 
+def without_venv(host: FakeHost, release: str) -> None:
+    """Have the venv of a release be gone."""
+    place = host.layout.release(release) / "release.json"
+    place.write_text(json.dumps({**json.loads(place.read_text()), "venv": "/no/venv"}))
+
+
+@pytest.mark.parametrize("barriers", [{}, {"stopped": 60.0}])
+def test_f31_what_serves_is_not_stopped_while_nothing_could_be_gone_back_to(
+    host: FakeHost, barriers: dict[str, float]
+) -> None:
+    host.release("r1")
+    host.release("r2", server=DIES)
+    host.place("r1")
+    without_venv(host, "r1")
+    result = host.transaction("r2", barriers=barriers).run()
+    assert (result.outcome, result.running_release) == ("refused", "r1")
+    assert result.reason == (
+        "what runs could not be gone back to: the venv of release r1 is missing or was never finished: /no/venv; deploy"
+        " what runs once more to mend it, or stop sglang-k26.service first if it shall go all the same"
+    )
+    assert host.systemd.told == []
+    host.systemd.kill()  # as somebody does who wants it to go
+    host.systemd.servers["r2"] = Server()
+    assert host.transaction("r2").run().outcome == "proven"
+
+
+def test_f31_what_serves_without_its_files_is_not_stopped(host: FakeHost) -> None:
+    """Its state folder was removed under it: the unit that is installed names files that are not there."""
+    host.release("r1")
+    host.place("r1", proven=False)
+    environment = host.layout.release("r1") / "environment"
+    host.files.path.write_text(f"[Service]\nEnvironmentFile={environment}\n[X-Sglang-Fleet]\nService=k26\nRelease=r1\n")
+    shutil.rmtree(host.layout.release("r1"))
+    host.release("r2")
+    result = host.transaction("r2").run()
+    assert (result.outcome, result.running_release) == ("refused", "r1")
+    assert "/releases/r1/environment, which found:" in result.reason
+    assert host.systemd.told == []
+
+
+def test_f31_an_older_release_to_go_back_to_is_named_as_such(host: FakeHost) -> None:
+    for name in ("r1", "r2"):
+        host.release(name)
+    host.release("bad", server=DIES)
+    host.place("r2")
+    host.prove("r1", "r2")
+    without_venv(host, "r2")
+    result = host.transaction("bad").run()
+    assert (result.outcome, result.running_release) == ("returned", "r1")
+    assert result.reason.endswith("r1 runs again and answered; r2, which was here before, cannot be started any more")
+
+
 def test_f31_a_half_or_damaged_release_is_passed_over_on_the_way_back(host: FakeHost) -> None:
     for name in ("r1", "r2"):
         host.release(name)
