@@ -13,6 +13,7 @@ from roles.steps import explain, guarded, host_steps
 from roles.terminal import show
 from sglang_fleet.masking import mask
 from sglang_fleet.release import Release
+from sglang_fleet.render import CACHE
 from sglang_fleet.rollout import Replica, Wave
 
 
@@ -99,7 +100,7 @@ def _remove_old(name: str, fleet: Fleet) -> None:
     keep = fleet.deployments[name].rollout.keep
     was_locked = name in fleet.locked
     fleet.locked.discard(name)  # before it is: a heartbeat that found no lock would take it for lost
-    answer = fleet.call(name, "prune", {"keep": keep, "unlock": True})
+    answer = fleet.call(name, "prune", {"keep": keep, "cache": CACHE, "unlock": True})
     if not answer.ok:
         if was_locked:
             fleet.locked.add(name)  # to be freed with a call of its own

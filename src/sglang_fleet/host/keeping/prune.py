@@ -39,12 +39,18 @@ _SERVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 @dataclass(frozen=True)
 class Asked:
-    """What was asked for: `wanted` are releases that the caller is going to activate."""
+    """What was asked for.
+
+    Attributes:
+        wanted: releases that the caller is going to activate.
+        cache: where servers keep what they compile, in SERVICE/VENV; None leaves that alone.
+    """
 
     state: Path
     run: str
     keep: int
     wanted: frozenset[str] = frozenset()
+    cache: Path | None = None
 
     @classmethod
     def of(cls, request: dict[str, Any]) -> Asked:
@@ -54,7 +60,9 @@ class Asked:
             raise HostError(f"the request's keep is {keep!r}, not a number of releases")
         if not isinstance(wanted, list):
             raise HostError(f"the request's wanted is {wanted!r}, not a list of releases")
-        return cls(state_of(request), checked_name(request, "run"), keep, frozenset(str(name) for name in wanted))
+        cache = Path(str(request["cache"])) if request.get("cache") else None
+        names = frozenset(str(name) for name in wanted)
+        return cls(state_of(request), checked_name(request, "run"), keep, names, cache)
 
 
 @dataclass
@@ -111,6 +119,8 @@ def prune(asked: Asked, removal: Removal, *, references: Callable[[Reader], Ment
     if uninstalled:
         wheels.unused(asked.state, removal)
         removal.finish()
+    if asked.cache:
+        shelves.kernels(asked.cache, uninstalled, removal)
 
 
 def of_this_host(reader: Reader) -> Mentions:
@@ -143,10 +153,12 @@ def _locks(state: Path, locks: contextlib.ExitStack, removal: Removal) -> Held:
     return held
 
 
-def _take_away(state: Path, plan: Sequence[tuple[Stock, Kept]], named: Mentions, held: Held, removal: Removal) -> bool:
+def _take_away(
+    state: Path, plan: Sequence[tuple[Stock, Kept]], named: Mentions, held: Held, removal: Removal
+) -> list[str]:
     """Take everything away that is left over, what names something before what is named.
 
-    Returns whether anything went that was installed from wheels.
+    Returns the venvs and toolkits among that: what was installed from wheels.
     """
     for one, stays in plan:
         if one.service in held.services:
@@ -156,14 +168,13 @@ def _take_away(state: Path, plan: Sequence[tuple[Stock, Kept]], named: Mentions,
     shelves.programs(state, named.programs, removal)
     if not held.nobody_stages:
         removal.skipped.append("venvs and CUDA toolkits: a release is being staged that may need them")
-        return False
-    before = len(removal.removed)
+        return []
     staying = [part for one, stays in plan for part in _parts(one, stays)]
-    shelves.venvs(state, named.venvs.union(*(part.venvs for part in staying)), removal)
+    gone = shelves.venvs(state, named.venvs.union(*(part.venvs for part in staying)), removal)
     if held.toolkits:
-        shelves.toolkits(state, named.cuda.union(*(part.cuda for part in staying)), removal)
+        gone += shelves.toolkits(state, named.cuda.union(*(part.cuda for part in staying)), removal)
     removal.settle()
-    return len(removal.removed) > before
+    return gone
 
 
 def _service(layout: Layout, one: Stock, stays: Kept, removal: Removal) -> None:

@@ -53,8 +53,8 @@ class Removal:
     _away: list[str] = field(default_factory=list)
     _changed: set[str] = field(default_factory=set)
 
-    def away(self, place: Path, *, to: Path, what: str) -> None:
-        """Take a folder away from its name, into the folder `to` of the same file system.
+    def away(self, place: Path, *, to: Path, what: str) -> bool:
+        """Take a folder away from its name, into the folder `to` of the same file system; returns whether it went.
 
         Without `what`, the caller tells what was removed.
         """
@@ -70,8 +70,9 @@ class Removal:
                 self._changed |= {str(place.parent), str(to)}
                 if what:
                     self.removed.append(what)
-                return
+                return True
         self.skipped.append(f"{what or place}: {reason}")
+        return False
 
     def leftovers(self, folder: Path, *prefixes: str, what: str) -> None:
         """Have what dead runs left in a folder removed. Only for the holder of the lock it was made under."""

@@ -124,6 +124,21 @@ def test_what_the_caller_wants_next_stays(disk: Disk) -> None:
     assert disk.releases() == {"r1", "r2", "r5", "r7"}
 
 
+def test_f38_what_was_compiled_with_a_venv_goes_with_it(disk: Disk, tmp_path: Path) -> None:
+    seven(disk)
+    cache, elsewhere = tmp_path / "cache", tmp_path / "elsewhere"
+    for place in ("k26/v1", "k26/v4", "other/v4", "k26/mine"):
+        disk.write(cache / place / "triton/kernel.so", "x" * 5000)
+    disk.write(elsewhere / "mine", "")
+    (cache / "odd").mkdir()
+    (cache / "odd" / "v4").symlink_to(elsewhere)
+    pruned = disk.prune(cache=cache)
+    assert {str(path.relative_to(cache)) for path in cache.glob("*/*")} == {"k26/v1", "k26/mine", "odd/v4"}
+    assert {"compiled kernels k26/v4", "compiled kernels other/v4"} <= set(pruned.removed)
+    assert pruned.skipped == ["compiled kernels odd/v4: there is a symbolic link in its path"]
+    assert (elsewhere / "mine").exists()
+
+
 def test_f31_half_a_release_goes_unless_something_names_it(disk: Disk) -> None:
     disk.release("r1")
     disk.release("half", whole=False)
