@@ -177,6 +177,7 @@ def test_gpus_are_handed_over_in_one_deploy_and_not_swapped(two: Operator, clean
     assert done.status == 0, done.text
     assert variables(clean, "chat")["CUDA_VISIBLE_DEVICES"] == "6,7"
     assert variables(clean, "code")["CUDA_VISIBLE_DEVICES"] == "0,1"
+    clean.run("systemctl stop sglang-chat.service")  # from here to `two` is a swap again
 
 
 def test_a_model_that_the_account_cannot_read_is_refused_before_anything_stops(two: Operator, clean: Host) -> None:
