@@ -17,6 +17,7 @@ from pyinfra.api.exceptions import PyinfraError
 from pyinfra.context import ctx_config, ctx_inventory, ctx_state
 
 from sglang_fleet.inventory_files import not_there
+from sglang_fleet.patterns import OPTIONS, given, nobody
 from sglang_fleet.problems import Problem, place
 
 
@@ -98,6 +99,18 @@ def groups_in_order(inventory: Inventory) -> dict[str, list[str]]:
     return {
         group: sorted({host.name for host in hosts}, key=place.__getitem__) for group, hosts in inventory.groups.items()
     }
+
+
+def matching_nobody(inventory: Inventory, words: Sequence[str]) -> str:
+    """What to say of `--limit` and `--exclude` that match no host; empty where each matches one.
+
+    Args:
+        inventory: as pyinfra has loaded it.
+        words: those of pyinfra's command line.
+    """
+    hosts = [host.name for host in inventory]
+    said = [nobody(option, given(words, option), hosts=hosts, groups=inventory.groups) for option in OPTIONS]
+    return "; ".join(filter(None, said))
 
 
 def keeps_its_order(words: Iterable[str]) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from roles.wanted import Wanted
 from sglang_fleet.addresses import LockReader
-from sglang_fleet.checks import Judgement, Refusal, judge
+from sglang_fleet.checks import Judgement, Refusal, judge, same_machines
 from sglang_fleet.observe import HostState
 from sglang_fleet.problems import Problem
 from sglang_fleet.report import settings_line
@@ -60,6 +60,8 @@ def judge_hosts(
             waived=partial(_waived, loaded, host),
             lock=lock(deployment),
         )
+    for host, refusal in same_machines({host: seen[host] for host in seen if wanted.releases[host]}).items():
+        judged[host] = replace(judged[host], refusals=(*judged[host].refusals, refusal))
     return seen, judged
 
 

@@ -73,9 +73,12 @@ class _Attempt:
                 show([f"{name}: took over the lock of {_described(told['took_over'])}; it is recorded there"])
         elif holder:
             self.holders[name] = holder
+        elif told.get("known_as"):
+            why = f"it is the same machine as {told['known_as']}: keep only one of these names in the inventory"
+            self.failures[name] = Outcome.REFUSED, why
 
     def _ask(self, name: str, request: Mapping[str, Any]) -> dict[str, Any]:
-        answer = self.fleet.call(name, "lock", request, seconds=CALL_SECONDS)
+        answer = self.fleet.call(name, "lock", {**request, "host": name}, seconds=CALL_SECONDS)
         if answer.ok:
             try:
                 return dict(answer.json())
@@ -96,7 +99,8 @@ def _take_all(_: str, fleet: Fleet, what: str) -> None:
         attempt = _Attempt(fleet, request)
         _one_by_one(fleet, attempt)
     for name, (outcome, why) in attempt.failures.items():
-        fleet.end(name, outcome, reason=f"lock: {why.rstrip('.')}. The server was not touched.")
+        done = "Nothing was done under this name" if outcome is Outcome.REFUSED else "The server was not touched"
+        fleet.end(name, outcome, reason=f"lock: {why.rstrip('.')}. {done}.")
     if attempt.holders:
         release(fleet)
         _refuse_all(fleet, attempt.holders)

@@ -1,4 +1,7 @@
-"""Our own words in two places where pyinfra's would be of no help: an inventory with an error, and a no."""
+"""Our own words in three places where pyinfra's would be of no help.
+
+They are an inventory with an error, a name that matches no host of it, and a no.
+"""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -17,6 +20,8 @@ _SIGNALLED = 128
 def own_words() -> Iterator[None]:
     """Say what is wrong with an inventory as `lint` does, without a log file beside it; and take a no for a no.
 
+    A name that matches no host pyinfra passes over, with a warning; here it ends the run before a host is connected to.
+
     pyinfra's command line has to be loaded by now.
     """
     module: Any = sys.modules["pyinfra_cli.cli"]
@@ -30,14 +35,18 @@ def own_words() -> Iterator[None]:
 
 def _readable(make_inventory: Callable[..., Any]) -> Callable[..., Any]:
     def made(inventory: str, **how: Any) -> Any:  # noqa: ANN401  # pyinfra's own
-        from roles.inventory import where_and_why  # noqa: PLC0415  # pyinfra's command line comes first
+        from roles.inventory import matching_nobody, where_and_why  # noqa: PLC0415  # pyinfra's command line comes first
 
         try:
-            return make_inventory(inventory, **how)
+            found = make_inventory(inventory, **how)
         except (Exception, SystemExit) as error:  # whatever an operator's program raises
             if isinstance(error, SystemExit) and isinstance(error.code, int) and error.code > _SIGNALLED:
                 raise  # Ctrl-C, while it was read
             why = where_and_why(error, inventory=inventory, folder=Path.cwd())
+        else:
+            why = matching_nobody(found, sys.argv[1:])
+            if not why:
+                return found
         sys.exit(why)  # outside of the error, which pyinfra would write down
 
     return made

@@ -6,10 +6,12 @@ from pathlib import Path
 
 from gevent.lock import RLock
 from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.state import State
 from pyinfra.context import ctx_state
 
 from roles import interruption
 from roles.fleet import Fleet
+from roles.inventory import matching_nobody
 from roles.other_version import tell_of_other_version
 from roles.terminal import hush
 
@@ -25,7 +27,8 @@ def shared_fleet(look: Callable[[Fleet], None]) -> Fleet:
     """The one `Fleet` of this run; the other hosts wait until `look` has filled it, or has failed.
 
     Raises:
-        PyinfraError: pyinfra was asked to run hosts out of the waves' order, or `look` raises it.
+        PyinfraError: pyinfra was asked to run hosts out of the waves' order, or for hosts that are not there, or `look`
+            raises it.
     """
     state = ctx_state.get()
     key = (id(state), look.__qualname__)
@@ -33,11 +36,18 @@ def shared_fleet(look: Callable[[Fleet], None]) -> Fleet:
         if key not in _fleets:
             _fleets[key] = Fleet(state, Path(state.cwd or "."))
             _refuse_unordered()
+            _refuse_unknown(state)
             tell_of_other_version(sys.argv[1:], folder=_fleets[key].folder)
             hush()
             interruption.prepare(_fleets[key])
             look(_fleets[key])
         return _fleets[key]
+
+
+def _refuse_unknown(state: State) -> None:
+    """Refuse names that pyinfra's own command line passes over; `sglang-fleet` has done so before it connected."""
+    if said := matching_nobody(state.inventory, sys.argv[1:]):
+        raise PyinfraError(f"{said}. Nothing was changed.")
 
 
 def _refuse_unordered() -> None:

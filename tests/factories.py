@@ -12,6 +12,7 @@ from sglang_fleet.observe import (
     ServiceState,
     Toolkit,
     UnitFile,
+    Unknown,
     User,
 )
 from sglang_fleet.release import Release, make_release
@@ -117,6 +118,8 @@ def host_state(services: dict[str, ServiceState], **changes: Any) -> HostState:
     state = HostState(
         euid=0,
         hostname="h1",
+        machine_id=Unknown("not read"),  # so that no two are the same machine
+        boot_id=Unknown("not read"),
         arch="x86_64",
         python="3.11.2",
         os=OperatingSystem(id="debian", version_id="12", codename="bookworm"),

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sglang_fleet.answer import Unknown
+from sglang_fleet.problems import names
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from sglang_fleet.lint.found import Found
     from sglang_fleet.lint.rule import Rule, Severity
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
 
 LOGIN = "SGL801"
 """The rule about the login: a host that only a user has seen cannot be judged by any other."""
+_ID_SHOWN = 8  # characters: enough to be found again; the whole id is not for strangers, says machine-id(5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +83,28 @@ def judge(
         else:
             advice.append(Advice(rule.severity, rule.id, what, one.fix))
     return Judgement(tuple(refusals), tuple(advice))
+
+
+def same_machines(states: Mapping[str, HostState]) -> dict[str, Refusal]:
+    """The hosts that are one machine under several names: it would run what the last of them asks for, proven by none.
+
+    Args:
+        states: what the probe saw of each host, in the inventory's order.
+    """
+    machines: dict[tuple[str, str, str], list[str]] = {}
+    for host, state in states.items():
+        # A copied disk brings its machine-id along, and containers have the boot of their machine: only who has both,
+        # and the same name, is the same.
+        if not isinstance(state.machine_id, Unknown) and not isinstance(state.boot_id, Unknown):
+            machines.setdefault((state.machine_id, state.boot_id, state.hostname), []).append(host)
+    fix = "keep only one of these names in the inventory: it can have all services of the machine"
+    return {
+        host: Refusal(
+            f"it is the same machine as {names([other for other in hosts if other != host])}"
+            f" (machine-id {machine_id[:_ID_SHOWN]}...)",
+            fix,
+        )
+        for (machine_id, _, _), hosts in machines.items()
+        if len(hosts) > 1
+        for host in hosts
+    }

@@ -61,6 +61,8 @@ def parse(text: str) -> HostState:
     return HostState(
         euid=answer["euid"].whole(),
         hostname=answer["hostname"].text(),
+        machine_id=answer["machine_id"].known(Value.text),
+        boot_id=answer["boot_id"].known(Value.text),
         arch=answer["arch"].text(),
         python=answer["python"].text(),
         os=answer["os"].known(_operating_system),

@@ -15,6 +15,7 @@ from sglang_fleet.unread import unread
 MINOR = frozenset(
     {
         "active_since",
+        "boot_id",
         "command",
         "config",
         "fragment",
@@ -24,6 +25,7 @@ MINOR = frozenset(
         "iommu",
         "last_activation",
         "leftovers",
+        "machine_id",
         "memory_total_mib",
         "memory_used_mib",
         "mode",
@@ -329,6 +331,8 @@ class HostState:
     """Everything one probe saw. Mappings hold an entry for exactly what was asked about.
 
     Attributes:
+        machine_id: of the installation, machine-id(5); a copy of its disk has the same.
+        boot_id: of the running kernel, until the next boot; its containers have the same.
         glibc: its version; None when the host has another C library.
         iommu: what the IOMMU does with what the GPUs read and write: "DMA" and "DMA-FQ" translate the addresses,
             "identity" leaves them; empty without IOMMU.
@@ -339,6 +343,8 @@ class HostState:
 
     euid: int
     hostname: str
+    machine_id: str | Unknown
+    boot_id: str | Unknown
     arch: str
     python: str
     os: OperatingSystem | Unknown

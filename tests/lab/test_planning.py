@@ -131,6 +131,8 @@ def test_f3_f4_every_error_of_one_host_is_told_and_the_others_are_still_planned(
     [
         (["--serial"], "--serial cannot be used here: hosts would run one after another, past the waves"),
         (["--no-wait"], "--no-wait cannot be used here: a later wave would not wait"),
+        (["--limit", "h1", "--limit=h22"], "--limit h22 matches no host of the inventory (did you mean h2?)"),
+        (["--exclude", "h22"], "--exclude h22 matches no host"),
         (["--data", "services.k26.args.prot=30002"], "--data services.k26.args.prot\n"),
         (["--data", "servces.k26.args.port=30002"], "--data servces.k26.args.port\n"),
     ],
@@ -320,6 +322,27 @@ def test_f40_a_host_nobody_answers_on_is_told_and_the_others_go_on(deployed: Ope
     assert "h9: not reached" in ran.text
     assert [ran.verdict(name).split()[0] for name in ("h1", "h9", "h2")] == ["proven", "UNREACHABLE", "proven"]
     assert no_trace_of_python(ran)
+
+
+def test_one_host_under_two_names_is_refused_under_both_and_other_hosts_are_not(deployed: Operator) -> None:
+    h1, h2, h3, _ = deployed.lab.hosts
+    deployed.hosts(["h1", "h2", "h3"], extra={"h1b": h1.address})
+    deployed.settings({**SETTINGS, "rollout": {**ALL_AT_ONCE, "failure_budget": "100%", "on_failure": "host"}})
+    for name, requests in (("h1b", 38), ("h2", 39)):
+        deployed.settings(k26(args={"max_running_requests": requests}), file=f"host_vars/{name}.yml")
+    with untouched(h1, h3, most_sessions=4):  # two for each of its names
+        ran = deployed.deploy()
+    assert ran.status == 1, ran.text
+    assert "it is the same machine as h1b (machine-id " in refused(ran, "h1")
+    assert "it is the same machine as h1 (machine-id " in refused(ran, "h1b")
+    assert [ran.verdict(name).split()[0] for name in ("h1", "h1b", "h2", "h3")] == [
+        "REFUSED",
+        "REFUSED",
+        "proven",
+        "unchanged",
+    ]
+    assert differences(ran).keys() == {"h2"}
+    assert running_release(h2) == proven_releases(h2)[-1] != running_release(h1)
 
 
 def test_limit_changes_only_the_hosts_named(deployed: Operator) -> None:

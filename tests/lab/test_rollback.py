@@ -40,6 +40,23 @@ def test_every_host_goes_back_though_the_settings_are_broken_and_the_secret_is_g
         assert answers(host)
 
 
+def test_a_host_under_two_names_goes_back_once_under_one_of_them(deployed: Operator) -> None:
+    h1 = deployed.lab.hosts[0]
+    deployed.hosts(["h1"])
+    before = running_release(h1)
+    deployed.change(description="another")
+    assert deployed.deploy().status == 0
+    deployed.hosts(["h1"], extra={"h1b": h1.address})
+    ran = deployed.run(script="rollback.py")
+    assert ran.status == 1, ran.text
+    said = {name: ran.verdict(name).split()[0] for name in ("h1", "h1b")}
+    assert sorted(said.values()) == ["REFUSED", "back"], ran.text
+    one = next(name for name, outcome in said.items() if outcome == "back")
+    assert f"it is the same machine as {one}: keep only one of these names" in " ".join(ran.text.split())
+    assert running_release(h1) == before
+    assert answers(h1)
+
+
 def test_a_host_that_has_nothing_to_go_back_to_is_left_as_it_is(deployed: Operator) -> None:
     first = deployed.lab.hosts[0]
     deployed.lab.reset(first)

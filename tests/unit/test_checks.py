@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from sglang_fleet.checks import Judgement, judge
-from sglang_fleet.observe import ComputeProcess, Disk, Model, Process, Unknown
+from sglang_fleet.checks import Judgement, judge, same_machines
+from sglang_fleet.observe import ComputeProcess, Disk, HostState, Model, Process, Unknown
 from sglang_fleet.spec import Service
 from tests.factories import NOTHING_INSTALLED, deployment, host_state, release, service
 
@@ -186,3 +186,36 @@ def test_services_on_the_cpu_need_no_gpus_of_their_host() -> None:
     assert {"SGL803", "SGL804", "SGL819"} <= set(on_a_host_without_gpus(service()))
     other = service(name="other", args={"port": 30002})
     assert {"SGL803", "SGL804", "SGL819"} <= set(on_a_host_without_gpus(on_cpu, other))
+
+
+def machine(machine_id: str | Unknown = "a" * 32, boot_id: str | Unknown = "b" * 36, hostname: str = "m") -> HostState:
+    return host_state({}, machine_id=machine_id, boot_id=boot_id, hostname=hostname)
+
+
+def test_one_machine_under_several_names_is_refused_under_each_of_them() -> None:
+    found = same_machines({"h1": machine(), "h2": machine("c" * 32), "h1b": machine(), "h2b": machine("c" * 32)})
+    assert {host: refusal.what for host, refusal in found.items()} == {
+        "h1": "it is the same machine as h1b (machine-id aaaaaaaa...)",
+        "h1b": "it is the same machine as h1 (machine-id aaaaaaaa...)",
+        "h2": "it is the same machine as h2b (machine-id cccccccc...)",
+        "h2b": "it is the same machine as h2 (machine-id cccccccc...)",
+    }
+    assert all("inventory" in refusal.fix for refusal in found.values())
+    three = same_machines({"x": machine(), "y": machine(), "z": machine()})
+    assert three["y"].what.startswith("it is the same machine as x, z (")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        machine(boot_id="c" * 36),  # a copy of the disk
+        machine("c" * 32),  # another container of the same machine
+        machine(hostname="n"),  # likewise, of an image that has a machine-id
+        machine(Unknown("EACCES")),
+        machine(boot_id=Unknown("EACCES")),
+    ],
+)
+def test_what_differs_in_one_thing_or_cannot_be_read_is_no_other_name(other: HostState) -> None:
+    assert same_machines({"h1": machine(), "h2": other}) == {}
+    assert same_machines({"h1": other, "h2": replace(other)}).keys() in ({"h1", "h2"}, set())
+    assert same_machines({"h1": machine(Unknown("EACCES")), "h2": machine(Unknown("EACCES"))}) == {}

@@ -45,6 +45,8 @@ ANSWER: dict[str, Any] = {
     "schema": 1,
     "euid": 0,
     "hostname": "h1",
+    "machine_id": "0123456789abcdef0123456789abcdef",
+    "boot_id": "01234567-89ab-cdef-0123-456789abcdef",
     "arch": "x86_64",
     "python": "3.11.2",
     "os": {"id": "debian", "version_id": "12", "codename": "bookworm"},

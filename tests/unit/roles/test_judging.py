@@ -93,3 +93,16 @@ def test_a_host_that_could_not_be_asked_is_refused_and_not_seen(folder: Path) ->
     assert list(seen) == ["h2"]
     assert judged["h1"].refusals == (refusal,)
     assert [found.rule for found in judged["h2"].refusals] == ["SGL801"]
+
+
+def test_one_machine_under_two_names_is_refused_before_it_is_changed_as_two(folder: Path) -> None:
+    one = loaded(folder)
+    state = replace(old_driver(), driver="580.1", machine_id="a" * 32, boot_id="b" * 36)
+    answers = {"h1": state, "h2": state}
+    _, judged = judge_hosts(one, want(one, folder=folder), answers, lock=lock_reader(folder))
+    assert [refusal.what for refusal in judged["h1"].refusals] == [
+        "it is the same machine as h2 (machine-id aaaaaaaa...)"
+    ]
+    assert [refusal.what for refusal in judged["h2"].refusals] == [
+        "it is the same machine as h1 (machine-id aaaaaaaa...)"
+    ]

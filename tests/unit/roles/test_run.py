@@ -192,3 +192,29 @@ def test_at_the_prompt_a_no_is_a_no(
     said = capsys.readouterr().err
     assert "Unexpected" not in said
     assert ("Not confirmed. Nothing was changed." in said) is bool(status)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--limit", "@local", "--limit", "h22"], "--limit h22 matches no host of the inventory (did you mean h2?)"),
+        (["--limit", "h22", "--limit", "zz*"], "--limit zz* matches no host of the inventory"),
+        (["--exclude=h22"], "--exclude h22 matches no host of the inventory"),
+    ],
+)
+def test_a_name_that_matches_nobody_is_an_error_before_anything_is_connected_to(
+    tmp_path: Path, words: list[str], said: str
+) -> None:
+    (tmp_path / "prod.py").write_text("hosts = ['@local', 'h1', 'h2']\n")
+    status, no_fleet, err = ran(tmp_path, REPORTS, inventory="prod.py", arguments=["--dry", "-y", *words])
+    assert (status, no_fleet) == (1, True)
+    assert said in err
+    assert "Connecting" not in err
+    assert not (tmp_path / "seen").exists()
+
+
+def test_names_and_patterns_that_match_choose_hosts(tmp_path: Path) -> None:
+    (tmp_path / "prod.py").write_text("hosts = ['@local', 'h1', 'h2']\n")
+    words = ["--limit", "@loc*", "--limit", "hosts", "--exclude", "h[1-2]"]
+    assert ran(tmp_path, REPORTS, inventory="prod.py", arguments=["--dry", "-y", *words])[0] == 0
+    assert (tmp_path / "seen").exists()

@@ -61,6 +61,8 @@ def manifest(**changes: Any) -> dict[str, Any]:
 HOST: dict[str, list[tuple[Any, str | None]]] = {
     "euid": [(1000, "the login")],
     "hostname": [("h9", "the machine")],
+    "machine_id": [("0123456789abcdef0123456789abcdef", None)],  # asked for anew by every run
+    "boot_id": [("01234567-89ab-cdef-0123-456789abcdef", None)],  # likewise; a reboot changes nothing of a plan
     "arch": [("aarch64", "the machine")],
     "python": [("3.13.1", None)],  # the rules ask again
     "os": [(OperatingSystem("debian", "13", "trixie"), "the machine"), (EIO, "the machine")],

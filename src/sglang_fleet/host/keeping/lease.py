@@ -69,6 +69,7 @@ class Lease:
         anchor: when it was taken, or first renewed after a reboot.
         beat: the last heartbeat, counted from the anchor along the boot's clock.
         unreadable: why the lock file makes no sense; "" when it does.
+        host: what the run's inventory calls this host; "" where an older version took the lease.
     """
 
     run: str
@@ -80,6 +81,7 @@ class Lease:
     machine: Mapping[str, Any] = field(default_factory=dict)
     beat: float = 0.0
     unreadable: str = ""
+    host: str = ""
 
     def age(self, now: Moment) -> float:
         """Return the seconds since the last heartbeat; negative for one from the future, after a jump of the clock."""
@@ -149,6 +151,7 @@ def _parsed(fields: dict[str, Any], *, beat: float) -> Lease:
         anchor=Moment(wall, str(anchor["boot"]), since_boot),
         machine=dict(fields["machine"]),
         beat=beat,
+        host=str(fields.get("host") or ""),
     )
 
 

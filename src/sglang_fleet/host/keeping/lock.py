@@ -29,6 +29,9 @@ def state_of(request: Mapping[str, Any]) -> Path:
 def run(request: dict[str, Any], *, say: Callable[[str], None]) -> int:
     """Print {"held": true, "took_over": holder or null}, or {"held": false, "holder": holder}.
 
+    {"held": false, "known_as": name} says that the run has this host already, by another name of its inventory: what it
+    did under both would cross.
+
     Raises:
         HostError: the request makes no sense, or the lease cannot be read or written.
     """
@@ -40,6 +43,9 @@ def run(request: dict[str, Any], *, say: Callable[[str], None]) -> int:
         wanted = _wanted(request, now)
         held = leases.read(state)
         dead = {str(name) for name in request.get("dead") or ()}
+        if held is not None and held.run == wanted.run and held.host and wanted.host not in ("", held.host):
+            say(json.dumps({"held": False, "known_as": held.host}))
+            return 0
         why = "" if held is None else reason(held, wanted.run, now, dead=dead, force=request.get("force") is True)
         if held is not None and not why:
             say(json.dumps({"held": False, "holder": held.holder(now)}))
@@ -102,6 +108,7 @@ def _wanted(request: Mapping[str, Any], now: Moment) -> Lease:
         seconds=seconds,
         anchor=now,
         machine=known,
+        host=one_line(request.get("host")),
     )
 
 

@@ -6,12 +6,14 @@ import os
 import pwd
 from typing import TYPE_CHECKING
 
-from .basis import is_there, names, number, read
+from .basis import Unreadable, is_there, names, number, read
 
 if TYPE_CHECKING:
     from typing import Any
 
     from .children import Child
+
+ID_DIGITS = 32  # hexadecimal, with dashes or without
 
 
 def operating_system(root: str) -> dict[str, str]:
@@ -27,6 +29,15 @@ def operating_system(root: str) -> dict[str, str]:
         "version_id": found.get("VERSION_ID", ""),
         "codename": found.get("VERSION_CODENAME", ""),
     }
+
+
+def identity(path: str) -> str:
+    """One of the 128-bit ids of the machine; an image that was not booted yet may hold another word, or none."""
+    found = read(path).decode("ascii", "replace").strip()
+    digits = found.replace("-", "")
+    if len(digits) != ID_DIGITS or digits.strip("0123456789abcdef"):
+        raise Unreadable(f"{path}: not an id")
+    return found
 
 
 def systemd_library(root: str) -> int | None:

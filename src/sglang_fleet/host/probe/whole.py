@@ -12,7 +12,7 @@ from .models import described_model
 from .nvidia import GPU_FIELDS, compute, driver, gpus, iommu
 from .ports import listeners
 from .services import leftovers, service
-from .system import free_bytes, glibc, operating_system, program, systemd_library, systemd_version, user
+from .system import free_bytes, glibc, identity, operating_system, program, systemd_library, systemd_version, user
 from .toolkit import toolkit_verified, toolkit_version
 from .units import UNIT_PROPERTIES, unit_blocks
 
@@ -64,6 +64,8 @@ def probe(request: dict[str, Any]) -> dict[str, Any]:
         "schema": 1,
         "euid": os.geteuid(),
         "hostname": uname.nodename,
+        "machine_id": leaf(identity, f"{root}/etc/machine-id"),
+        "boot_id": leaf(identity, f"{root}/proc/sys/kernel/random/boot_id"),
         "arch": uname.machine,
         "python": ".".join(map(str, sys.version_info[:3])),
         "os": leaf(operating_system, root),

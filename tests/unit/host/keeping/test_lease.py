@@ -76,6 +76,27 @@ def test_the_same_run_may_ask_again_and_keeps_its_since(tmp_path: Path, clock: T
     assert takeovers.entries(tmp_path, limit=9) == []
 
 
+def test_a_run_does_not_get_a_host_twice_that_its_inventory_names_twice(tmp_path: Path, clock: Time) -> None:
+    assert take(tmp_path, "r1", host="h1")["held"]
+    assert take(tmp_path, "r1", host="h1b") == {"held": False, "known_as": "h1"}
+    clock.reboots()
+    assert beats(tmp_path, "r1")
+    assert take(tmp_path, "r1", host="h1b") == {"held": False, "known_as": "h1"}
+    assert take(tmp_path, "r1", host="h1") == {"held": True, "took_over": None}  # after a lost connection say
+    assert ask(unlock, tmp_path, run="r1")
+    assert take(tmp_path, "r1", host="h1b")["held"]
+
+
+def test_a_lease_without_a_name_keeps_no_name_out(tmp_path: Path) -> None:
+    assert take(tmp_path, "r1")["held"]  # as an older version asks
+    written = json.loads(lease.place(tmp_path).read_text())
+    del written["host"]
+    lease.place(tmp_path).write_text(json.dumps(written))
+    assert take(tmp_path, "r1", host="h1")["held"]
+    assert take(tmp_path, "r1")["held"]
+    assert take(tmp_path, "r2", host="h1b")["holder"]["run"] == "r1"
+
+
 def test_f44_a_stale_lease_is_taken_over_recorded_and_never_taken_back(tmp_path: Path, clock: Time) -> None:
     take(tmp_path, "r1", seconds=60)
     clock.passes(60)

@@ -6,7 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.host.probe.folder_host import HOME, NOT_FOUND, PROPERTIES, SERVICE, STATE, UNIT, UNIT_PATH, Host
+from tests.unit.host.probe.folder_host import (
+    BOOT_ID,
+    HOME,
+    MACHINE_ID,
+    NOT_FOUND,
+    PROPERTIES,
+    SERVICE,
+    STATE,
+    UNIT,
+    UNIT_PATH,
+    Host,
+)
 
 
 @pytest.fixture
@@ -17,6 +28,8 @@ def host(tmp_path: Path) -> Host:
     for name in ("cat", "sleep", "yes"):
         (host.programs / name).symlink_to(str(shutil.which(name)))
     host.write("/etc/os-release", 'ID=debian\nVERSION_ID="12"\nVERSION_CODENAME=bookworm\n')
+    host.write("/etc/machine-id", f"{MACHINE_ID}\n")
+    host.write("/proc/sys/kernel/random/boot_id", f"{BOOT_ID}\n")
     host.write("/usr/lib/systemd/libsystemd-shared-252.so")
     host.write("/proc/net/tcp", "  sl  local_address\n")
     host.nvidia_smi()

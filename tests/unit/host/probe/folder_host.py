@@ -16,6 +16,8 @@ STATE = "/var/lib/sglang-fleet"
 SERVICE = f"{STATE}/services/k26"
 UNIT_PATH = f"/etc/systemd/system/{UNIT}"
 HOME = "/usr/local/cuda-13.0"
+MACHINE_ID = "0123456789abcdef0123456789abcdef"
+BOOT_ID = "01234567-89ab-cdef-0123-456789abcdef"
 GPU = "0, GPU-0a, NVIDIA RTX PRO 6000 Blackwell, 97887, 4, 12.0, 580.95.05"
 PROPERTIES = {
     "Id": UNIT,

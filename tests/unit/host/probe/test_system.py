@@ -2,8 +2,10 @@
 
 import platform
 
-from sglang_fleet.observe import known
-from tests.unit.host.probe.folder_host import Host
+import pytest
+
+from sglang_fleet.observe import Unknown, known
+from tests.unit.host.probe.folder_host import BOOT_ID, MACHINE_ID, Host
 
 
 def test_the_system_is_read_from_usr_lib_when_etc_has_no_os_release(host: Host) -> None:
@@ -33,3 +35,25 @@ def test_nvidia_persistenced_runs_when_its_socket_is_there(host: Host) -> None:
     assert host.look().persistenced is False
     host.write("/run/nvidia-persistenced/socket")
     assert host.look().persistenced is True
+
+
+def test_the_ids_of_the_machine_and_of_its_boot(host: Host) -> None:
+    found = host.look()
+    assert (found.machine_id, found.boot_id) == (MACHINE_ID, BOOT_ID)
+
+
+@pytest.mark.parametrize("content", ["", "uninitialized\n", "0123\n", f"{'x' * 32}\n", b"\xff" * 32])
+def test_what_is_no_id_is_not_known(host: Host, content: str | bytes) -> None:
+    host.write("/etc/machine-id", content)
+    found = host.look()
+    assert found.machine_id == Unknown(f"{host.root}/etc/machine-id: not an id")
+    assert found.unknowns() == ()
+
+
+def test_ids_that_are_not_there_are_not_known(host: Host) -> None:
+    (host.root / "etc/machine-id").unlink()
+    (host.root / "proc/sys/kernel/random/boot_id").unlink()
+    found = host.look()
+    assert isinstance(found.machine_id, Unknown)
+    assert isinstance(found.boot_id, Unknown)
+    assert found.unknowns() == ()
