@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from sglang_fleet.answer import Unknown
 from sglang_fleet.difference import readable, unified
 from sglang_fleet.observed import UnitFile, known
+from sglang_fleet.standing import at_a_standstill, gone_from_under, is_settled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from sglang_fleet.observed import ServiceState
     from sglang_fleet.release import Release
@@ -24,16 +25,10 @@ UNIT_FOLDER = "/etc/systemd/system"
 SIGN = "* "
 """What a line that says what was done begins with; the lines of its difference follow it."""
 
-# How an activation ended that left a server running: what is not so afterwards was somebody's doing.
-_SETTLED = frozenset({"proven", "already", "returned", "refused", "rejected", "nothing"})
-_STANDING_STILL = {
-    "failed": "the server has failed and does not run",
-    "inactive": "the server was stopped",
-    "activating": "the server has ended by itself, and systemd starts it again",
-}
 
-
-def drift(release: Release, state: ServiceState, secrets: Sequence[str] = ()) -> tuple[str, ...]:
+def drift(
+    release: Release, state: ServiceState, secrets: Sequence[str] = (), *, venvs: Collection[str] | None = None
+) -> tuple[str, ...]:
     """What is not as the last activation left it, as lines: what was done, and the difference that it makes.
 
     Empty where nothing of this service was ever put there, and for what an activation that did not end may have left.
@@ -42,10 +37,13 @@ def drift(release: Release, state: ServiceState, secrets: Sequence[str] = ()) ->
         release: the wanted one; its texts stand for what was put there when it is the one that is installed.
         state: what the probe saw.
         secrets: values to hide.
+        venvs: the complete ones of the host; None where they are not known.
     """
     if not is_ours(state):
         return ()
-    signs = _of_files(release, state, secrets) if state.unit is not None else _of_nothing(state)
+    signs = [*(_of_files(release, state, secrets) if state.unit is not None else _of_nothing(state))]
+    if state.installed_service is not None:
+        signs += [(said, []) for said in gone_from_under(release, state, venvs)]
     lines: list[str] = []
     for said, difference in signs:
         lines += [f"{SIGN}{said}", *difference]
@@ -132,7 +130,7 @@ def dropin_lines(state: ServiceState, secrets: Sequence[str], *, come: bool) -> 
 
 
 def _of_nothing(state: ServiceState) -> Iterator[tuple[str, list[str]]]:
-    if _is_settled(state):
+    if is_settled(state):
         yield "the unit was removed", []
 
 
@@ -179,7 +177,7 @@ def _of_place(state: ServiceState) -> Iterator[tuple[str, list[str]]]:
 
 
 def _of_server(state: ServiceState, *, touched: bool) -> Iterator[tuple[str, list[str]]]:
-    if not _is_settled(state):
+    if not is_settled(state):
         return
     installed = state.installed_release
     if state.proven_release is None:
@@ -188,9 +186,8 @@ def _of_server(state: ServiceState, *, touched: bool) -> Iterator[tuple[str, lis
     if state.proven_release != installed:
         yield f"the unit of release {installed} was put back; {state.proven_release} was proven last", []
         return
-    if state.active != "active":
-        active = "inactive" if _was_stopped(state) else str(state.active)
-        yield _STANDING_STILL.get(active, f"the server is {active}"), []
+    if still := at_a_standstill(state):
+        yield still, []
     elif state.running_release != installed:
         said = "no release of ours" if state.running_release is None else f"release {state.running_release}"
         yield f"the process runs {said}, and not what is installed", []
@@ -199,16 +196,6 @@ def _of_server(state: ServiceState, *, touched: bool) -> Iterator[tuple[str, lis
         yield f"the unit does not start with the host: it is {state.enabled or 'not enabled'}", []
     if state.needs_reload is True and not touched:
         yield "the unit's files were changed, and systemd has not read them again", []
-
-
-def _was_stopped(state: ServiceState) -> bool:
-    """Whether somebody stopped a server that systemd says has failed.
-
-    One that is deaf to SIGTERM, as SGLang is on ranks above 0, is killed once its stop takes too long: systemd calls
-    that the result `timeout`. What dies by itself is started over and over, until its results are others.
-    """
-    killed = state.result == "signal" and state.restarts == 0
-    return state.active == "failed" and (state.result == "timeout" or killed)
 
 
 def _unit_difference(release: Release, before: str, after: str, secrets: Sequence[str]) -> list[str]:
@@ -221,12 +208,6 @@ def _environment_difference(release: Release, state: ServiceState, secrets: Sequ
         return []
     after = readable(state.environment or b"")
     return unified(before=release.text("environment"), after=after, name="environment", secrets=secrets)
-
-
-def _is_settled(state: ServiceState) -> bool:
-    """Whether the last activation ended with a server that runs; one that did not may have left anything."""
-    last = state.last_activation
-    return last is None or (not isinstance(last, Unknown) and last.outcome in _SETTLED)
 
 
 def _staged(state: ServiceState) -> bytes | None:

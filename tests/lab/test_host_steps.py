@@ -258,7 +258,9 @@ def test_f25_a_full_or_read_only_disk_touches_nothing(steps: Steps) -> None:
     assert "no space left" in said
     assert steps.names(f"{STATE}/services/k26/releases") == []
 
-    steps.host.run(f"rm -rf {STATE}/filler && mount -o remount,ro {STATE}")
+    steps.host.run(f"rm -rf {STATE}/filler && mount -o remount,noexec {STATE}")
+    assert f"the file system of {STATE}/uv is mounted noexec" in steps.refused("venv", **venv("v2"))
+    steps.host.run(f"mount -o remount,exec,ro {STATE}")
     assert "read-only" in steps.refused("venv", **venv("v2"))
     assert "read-only" in steps.refused("stage", service="k26", release="r1", folder_files=files, manifest=manifest)
     assert works(steps, "v1")

@@ -7,6 +7,7 @@ import pytest
 
 from lab import Host
 from tests.lab.evidence import differing, traces, untouched
+from tests.lab.incidents import fault, heal
 from tests.lab.operator import (
     SETTINGS,
     STATE,
@@ -308,6 +309,31 @@ def test_what_somebody_changed_is_shown_apart_from_what_the_settings_change(depl
     assert main_pid(h4)
     again = deployed.plan()
     assert "nothing to do on h1, h2, h3, h4" in again.text
+
+
+@pytest.mark.usefixtures("healed")
+def test_a_plan_tells_that_nothing_serves_and_what_could_not_be_started_again(deployed: Operator) -> None:
+    h1, h2 = deployed.lab.hosts[:2]
+    deployed.hosts([h1.name])
+    deployed.settings(k26(args={"max_running_requests": 37}), file="host_vars/h1.yml")
+    fault(h1, exit_at_start=3)  # whichever release it is
+    failed = deployed.deploy()
+    assert failed.verdict("h1").startswith("FAILED"), failed.text
+    deployed.hosts([h1.name, h2.name])
+    h2.run(f"mv {STATE}/venvs/* /root/")
+    with untouched(h1, h2):
+        ran = deployed.plan()
+    said = " ".join(ran.text.split())
+    assert re.search(r"another release is installed; nothing serves now: the server has [a-z ,]+; the last act", said)
+    assert re.search(r"the last activation there, by [^;]+, failed", said), ran.text
+    assert re.search(r"\* its venv \S+ is gone: it runs, but could not be started again", said), ran.text
+    assert set(drifts(ran)) == {"h2"}
+    pid = main_pid(h2)
+    heal([h1])
+    done = deployed.deploy()
+    assert done.status == 0, done.text
+    assert main_pid(h2) == pid
+    assert "nothing to do on h1, h2" in deployed.plan().text
 
 
 def test_f40_a_host_nobody_answers_on_is_told_and_the_others_go_on(deployed: Operator) -> None:

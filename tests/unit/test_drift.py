@@ -239,10 +239,12 @@ VALUES: dict[str, Any] = {
 }
 
 
-@given(st.fixed_dictionaries(VALUES))
-def test_drift_always_has_something_to_do(values: dict[str, Any]) -> None:
-    change = planned(replace(converged(NEW), **values))
-    assert change.stage or change.activate or not change.drift
+@given(st.fixed_dictionaries(VALUES), st.sampled_from([("venv1",), ()]))
+def test_drift_always_has_something_to_do(values: dict[str, Any], venvs: tuple[str, ...]) -> None:
+    state = host_state({"k26": replace(converged(NEW), **values)}, venvs=venvs)
+    plan = make_plan(host="h1", releases=[NEW], state=state)
+    change = plan.services["k26"]
+    assert change.stage or change.activate or plan.venvs or not change.drift
 
 
 def test_the_property_above_knows_every_field_that_a_plan_hangs_on() -> None:

@@ -107,16 +107,23 @@ def _secrets(urls: Sequence[str]) -> list[str]:
     return [secret for secret in found if len(secret) >= _SHORTEST_SECRET]
 
 
-def failure(what: str, finished: Finished, *, urls: Sequence[str] = (), fix: str = "") -> HostError:
-    """Return the error for a failed child: `what`, how it ended, and its last lines without credentials."""
+def how_it_ended(finished: Finished) -> str:
+    """Say how a child ended, after its name."""
     if finished.timed_out:
-        how = "was still running at its deadline and was ended"
-    elif finished.status < 0:
-        how = f"was ended by signal {-finished.status}"
-    else:
-        how = f"exited with status {finished.status}"
+        return "was still running at its deadline and was ended"
+    if finished.status < 0:
+        return f"was ended by signal {-finished.status}"
+    return f"exited with status {finished.status}"
+
+
+def failure(what: str, finished: Finished, *, why: str = "", urls: Sequence[str] = (), fix: str = "") -> HostError:
+    """Return the error for a failed child: `what`, how it ended, `why`, and its last lines without credentials.
+
+    `why` is the child's own reason where it is known: the first line is wrapped for operators, the others are cut.
+    """
+    head = f"{what} {how_it_ended(finished)}" + (f": {mask(why, urls=urls)}" if why else "")
     lines = [mask(line, urls=urls) for line in finished.lines[-SHOWN_LINES:]]
-    return HostError("\n".join([f"{what} {how}", *(f"    {line}" for line in lines)]), fix=fix)
+    return HostError("\n".join([head, *(f"    {line}" for line in lines)]), fix=fix)
 
 
 def run(  # noqa: PLR0913 - each is something that a child may need

@@ -81,13 +81,15 @@ def human_size(size: float) -> str:
 
 
 def no_space(folder: str) -> HostError:
-    """Return the error for a full file system under `folder`."""
-    with contextlib.suppress(OSError):
-        return HostError(
-            f"no space left on the file system of {folder}: {human_size(free_bytes(folder))} free",
-            fix=f"make room there (`df -h {folder}`), then run this again: nothing half-written is kept",
-        )
-    return HostError(f"no space left on the file system of {folder}", fix="make room there, then run this again")
+    """Return the error for a full file system under `folder`.
+
+    Without what is free: whoever found it full has removed its half-written files by now.
+    """
+    return HostError(
+        f"no space left on the file system of {folder}",
+        fix=f"make room there (`df -h {folder}`, and `df -i` for its files), then run this again: "
+        "nothing half-written is kept",
+    )
 
 
 def explain(error: OSError, folder: str) -> HostError:

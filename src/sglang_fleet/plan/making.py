@@ -16,6 +16,7 @@ from sglang_fleet.observe import HostState, ServiceState, UnitFile, Unknown
 from sglang_fleet.plan.changes import HostPlan, ServiceChange
 from sglang_fleet.plan.differences import difference, difference_of_manifests, new_service
 from sglang_fleet.release import Release
+from sglang_fleet.standing import standing
 from sglang_fleet.turns import in_turn
 
 
@@ -30,6 +31,7 @@ def make_plan(*, host: str, releases: Sequence[Release], state: HostState, secre
     """
     wanted_venvs = sorted({release.places.venv_id for release in releases})
     users = sorted({release.user for release in releases})
+    venvs = None if isinstance(state.venvs, Unknown) else state.venvs
     return HostPlan(
         host=host,
         accounts=tuple(user for user in users if state.users.get(user) is None),
@@ -37,7 +39,7 @@ def make_plan(*, host: str, releases: Sequence[Release], state: HostState, secre
         architectures=_architectures(state),
         venvs=tuple(venv for venv in wanted_venvs if venv not in state.known_venvs()),
         services={
-            release.service: _service_change(release, state.services[release.service], secrets)
+            release.service: _service_change(release, state.services[release.service], secrets, venvs=venvs)
             for release in in_turn(releases, state)
         },
     )
@@ -58,18 +60,21 @@ def _why_cuda(state: HostState) -> str:
     return "verify the toolkit" if state.toolkit.version else "install the toolkit"
 
 
-def _service_change(release: Release, state: ServiceState, secrets: Sequence[str]) -> ServiceChange:
+def _service_change(
+    release: Release, state: ServiceState, secrets: Sequence[str], *, venvs: Sequence[str] | None
+) -> ServiceChange:
     why = why_activate(release, state)
+    by_hand = drift(release, state, secrets, venvs=venvs)
     manifests = difference_of_manifests(release, state)
     return ServiceChange(
         release=release,
         stage=bool(manifests) or not _is_staged(release, state),
         activate=bool(why),
-        why=why + _going_on(state) if why else "",
+        why=why + standing(state, told=by_hand) + _going_on(state) if why else "",
         before=state.describe_installed(),
         difference=tuple(difference(release, state, secrets) if why else manifests),
         summary=tuple(new_service(release, state, secrets)) if why else (),
-        drift=drift(release, state, secrets),
+        drift=by_hand,
         # The server may have read what is put right; that what runs is the release does not tell.
         restart=bool(why) and (environment_edited(state) or _read_at_start(state)),
         started_anew=state.started_anew,

@@ -146,10 +146,11 @@ def _changes(plans: Mapping[str, HostPlan], *, full: bool) -> list[str]:
 def _host_changes(plan: HostPlan, *, full: bool) -> Iterable[tuple[str, list[str]]]:
     if plan.groundwork:
         yield "before any service", [f"- {need}" for need in plan.groundwork]
-    for name, change in plan.changes.items():
-        if change.drift:
+    for name, change in plan.services.items():
+        if change.drift:  # which a venv puts right that is built before any service
             yield f"drift of {name}", _drift_lines(change, full=full)
-        yield name, _service_lines(change, full=full)
+        if name in plan.changes:
+            yield name, _service_lines(change, full=full)
 
 
 def _drift_lines(change: ServiceChange, *, full: bool) -> list[str]:

@@ -20,6 +20,16 @@ def _python(value: str) -> str:
     return value
 
 
+def _without_comma(values: tuple[str, ...]) -> tuple[str, ...]:
+    for value in values:
+        if "," in value:
+            raise refusal(
+                f"holds a comma, which uv takes for the end of the place: {value!r}",
+                "write several places as several items; rename a folder that has one in its name",
+            )
+    return values
+
+
 class Sglang(Noun):
     """The environment that servers run in.
 
@@ -34,5 +44,5 @@ class Sglang(Noun):
     version: Annotated[str, AfterValidator(_version)]
     requirements: ProjectPath
     index_url: Url | None = None
-    find_links: Locations = ()
+    find_links: Annotated[Locations, AfterValidator(_without_comma)] = ()
     python: Annotated[str, AfterValidator(_python)] = "python3"

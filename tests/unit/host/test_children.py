@@ -131,6 +131,12 @@ def test_a_failure_shows_the_last_lines_masked() -> None:
     assert "poison" not in error.what
 
 
+def test_its_own_reason_stands_in_the_first_line_masked() -> None:
+    finished = children.Finished(2, ("beside",), timed_out=False)
+    error = children.failure("uv", finished, why="no answer of http://u:poison@h/")
+    assert error.what.splitlines() == ["uv exited with status 2: no answer of http://***@h/", "    beside"]
+
+
 def test_how_a_child_ended_is_said() -> None:
     assert "signal 9" in children.failure("uv", children.Finished(-9, (), timed_out=False)).what
     assert "deadline" in children.failure("uv", children.Finished(-15, (), timed_out=True)).what

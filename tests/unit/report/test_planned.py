@@ -77,6 +77,15 @@ def test_two_changes_with_the_same_text_but_another_step_are_not_equal() -> None
     assert "k26 on h2: as h1" in lines
 
 
+def test_a_venv_that_vanished_under_its_server_is_told_where_nothing_else_changes() -> None:
+    lines = shown([plan("h1", converged(NEW), venvs=())])
+    start = lines.index("drift of k26 on h1")
+    assert " ".join(" ".join(lines[start:]).split()) == (
+        "drift of k26 on h1 the host is not as it was left; the next deploy puts it right: "
+        "* its venv venv1 is gone: it runs, but could not be started again"
+    )
+
+
 def test_the_surroundings_are_shown_only_when_asked_for() -> None:
     whole, brief = shown([plan("h1", converged(OLD))]), shown([plan("h1", converged(OLD))], full=False)
     assert [line for line in whole if line.startswith("  @@")]

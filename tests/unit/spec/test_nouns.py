@@ -97,6 +97,8 @@ def test_cuda_from_a_mirror() -> None:
         {"index_url": "https://user:password@index.example/simple"},
         {"find_links": "wheels/"},
         {"find_links": [1]},
+        {"find_links": ["/srv/wheels,x"]},
+        {"find_links": ["https://example.com/wheels,x/"]},
         {"find_links": ["https://user:password@example.com/"]},
     ],
 )

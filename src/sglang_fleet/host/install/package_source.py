@@ -123,9 +123,10 @@ def _listing(place: str, *, until: float) -> Iterator[Link]:
 
 
 def _folder(folder: Path) -> Iterator[Link]:
-    """Yield the wheels in a folder of this host, and those its index.html links to."""
-    for path in sorted(folder.glob("*.whl")):
-        yield Link(path.name, str(path), None)
+    """Yield the wheels in a folder of this host, and those its index.html links to. Raises OSError."""
+    for name in sorted(os.listdir(folder)):  # a glob passes over a folder that is missing
+        if name.endswith(".whl"):
+            yield Link(name, str(folder / name), None)
     page = folder / "index.html"
     if page.is_file():
         yield from _parse(page.read_text(encoding="utf-8", errors="replace"), kind="text/html", base=page.as_uri())
@@ -230,7 +231,10 @@ def _unreadable(address: str, error: Exception, source: Source) -> HostError:
     if isinstance(error, urllib.error.HTTPError):
         code = f"{error.code} "
         error.close()
+    elif isinstance(reason, OSError) and reason.strerror:
+        reason = reason.strerror
+    needed = "make it reachable from this host" if _local(address) is None else "it has to be there on this host"
     return HostError(
         mask(f"cannot read {address}: {code}{reason}", urls=source.urls),
-        fix="make it reachable from this host, or name another place: index_url, find_links or repository",
+        fix=f"{needed}, or name another place: index_url, find_links or repository",
     )

@@ -9,10 +9,11 @@ import re
 import shutil
 import time
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..children import clean_environment, failure, mask, search_path
+from ..children import clean_environment, failure, how_it_ended, mask, search_path
 from ..children import run as run_child
 from ..errors import HostError
 from ..files import (
@@ -39,6 +40,11 @@ WHEEL_BYTES = 200 << 20
 
 FETCHING = ".fetching-"
 
+# uv's own reason and what led to it, one line each however long; and what it says of its work, which where there is no
+# reason, at a deadline say, tells how far it came.
+_REASON = re.compile(r"(?:error|\s+cause): (.*)")
+_BEGINNING = re.compile(r"(Using|Creating|Activate) ")
+_WORK = re.compile(r"\s*(Using|Resolved|Downloading|Downloaded|Building|Built|Prepared|Uninstalled|Installed) ")
 _VERSION = re.compile(r"[0-9]+(\.[0-9a-z]+)*")
 _ASK_SECONDS = 20.0
 
@@ -64,17 +70,22 @@ def ensure(pin: dict[str, Any], *, state: str, source: Source, until: float, say
     with storage(folder):
         # Root's alone: uv's cache holds lock files that everybody may write, and so could hold up.
         ensure_folder(folder, mode=0o700)
+        _refuse_noexec(folder)
     for candidate in (str(ours), shutil.which("uv", path=search_path())):
-        if candidate and _version_of(candidate) == version:
+        if candidate and not _why_not(candidate, version):
             return candidate
     lock = str(Path(folder, ".lock"))
     with locked(lock, what="the fetching of uv", until=until, say=say):
-        if _version_of(str(ours)) != version:
+        if _why_not(str(ours), version):
             wheel = _fetch(version, pin.get("sha256", {}), source=source, until=until, say=say)
             with storage(folder):
                 _unpack(wheel, version, folder)
-            if _version_of(str(ours)) != version:
-                raise HostError(f"the fetched uv {version} does not run on this host ({ours})")
+            if why := _why_not(str(ours), version):
+                raise HostError(
+                    f"uv {version} does not run on this host ({ours}): {why}",
+                    fix=f"run `{ours} --version` there and put right what keeps it from running, or install a uv "
+                    f"{version} that does",
+                )
     return str(ours)
 
 
@@ -104,28 +115,51 @@ def options(source: Source) -> list[str]:
 
 
 def check(what: str, finished: Finished, *, folder: str, source: Source) -> None:
-    """Raise HostError if uv failed: a full disk by its name, everything else with uv's last lines."""
+    """Raise HostError if uv failed: a full disk by its name, everything else with uv's own reason before its lines."""
     if finished.status == 0 and not finished.timed_out:
         return
     if any(sign in line for line in finished.lines for sign in ("No space left on device", "os error 28")):
         raise no_space(folder)
-    raise failure(what, finished, urls=source.urls, fix="nothing live was touched; see uv's words above")
+    reasons = [found[1] for line in finished.lines if (found := _REASON.match(line))]
+    useless = _WORK if reasons else _BEGINNING
+    others = (line for line in finished.lines if line.strip() and not (_REASON.match(line) or useless.match(line)))
+    raise failure(
+        what,
+        replace(finished, lines=tuple(others)),
+        why=": ".join(reasons),
+        urls=source.urls,
+        fix="nothing live was touched; put right what uv says, then run this again",
+    )
 
 
-def _version_of(program: str) -> str | None:
-    """Return the version a uv says it has; None when there is none that runs."""
+def _why_not(program: str, version: str) -> str:
+    """Return why a program is not the uv that is meant, in words; empty when it is."""
     if not os.access(program, os.X_OK):
-        return None
+        return "it is not there, or may not be executed"
     try:
         finished = run_child(
             [program, "--version"],
             until=time.monotonic() + _ASK_SECONDS,
             environment=clean_environment(home="/"),
         )
-    except HostError:
-        return None
-    words = finished.lines[0].split() if finished.status == 0 and finished.lines else []
-    return words[1] if len(words) > 1 and words[0] == "uv" else None
+    except HostError as error:
+        return error.what.rpartition(": ")[2]  # what the system says; the program is named already
+    said = next(iter(finished.lines), "").strip()
+    if finished.status != 0 or finished.timed_out:
+        return f"it {how_it_ended(finished)}" + (f": {said}" if said else "")
+    words = said.split()
+    if words[:1] == ["uv"] and len(words) > 1:
+        return "" if words[1] == version else f"it says that it is uv {words[1]}"
+    return f"it says `{said}` of its version" if said else "it says nothing of its version"
+
+
+def _refuse_noexec(folder: str) -> None:
+    """Refuse a file system that no program and no library can be used from, before anything is put there."""
+    if os.statvfs(folder).f_flag & os.ST_NOEXEC:
+        raise HostError(
+            f"the file system of {folder} is mounted noexec: neither uv nor a server can run from there",
+            fix=f"mount it without noexec (`findmnt -T {folder}`, /etc/fstab), then run this again",
+        )
 
 
 def fits(name: str, version: str, architecture: str) -> bool:

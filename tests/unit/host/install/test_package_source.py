@@ -87,6 +87,17 @@ def test_no_answer_is_a_host_error(place: str) -> None:
         package_source.download(place, source=Source(None, ()), limit=9, until=time.monotonic() + 5)
 
 
+@pytest.mark.parametrize(("made", "why"), [("", "No such file or directory"), ("file", "Not a directory")])
+def test_a_folder_that_is_missing_or_none_is_told(tmp_path: Path, made: str, why: str) -> None:
+    place = tmp_path / "wheels"
+    if made:
+        place.write_bytes(b"")
+    with pytest.raises(HostError) as caught:
+        offers(Source(None, (str(place),)))
+    assert caught.value.what == f"cannot read {place}: {why}"
+    assert "on this host" in caught.value.fix
+
+
 def test_too_much_is_refused(web: Site) -> None:
     web.pages["/big"] = ("x/y", b"x" * 100)
     with pytest.raises(HostError, match="more than 10 bytes"):

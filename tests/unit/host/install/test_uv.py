@@ -1,5 +1,6 @@
 """The pinned uv: found on the host, or fetched and held to its sha256."""
 
+import os
 import platform
 import time
 import zipfile
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from sglang_fleet.host.children import Finished
 from sglang_fleet.host.errors import HostError
 from sglang_fleet.host.install import uv
 from sglang_fleet.host.install.package_source import Source
@@ -166,3 +168,126 @@ def test_folders_alone_mean_no_network() -> None:
     assert uv.options(Source(None, ("/w",))) == ["--no-index"]
     assert uv.options(Source("http://i/", ("/w",))) == []
     assert uv.options(Source(None, ())) == []
+
+
+UNSATISFIABLE = (
+    "Because foo-bar was not found in the provided package locations and you require foo-bar==1.0, we can conclude "
+    "that your requirements are unsatisfiable."
+)
+NOT_FOUND = (
+    "Using Python 3.11.2 environment at: /var/lib/x",
+    "error: No solution found when resolving dependencies",
+    f"  cause: {UNSATISFIABLE}",
+)
+WHEEL = "`demo @ file:///srv/wheels/demo-1.0-py3-none-any.whl`"
+MISMATCH = (
+    "Using Python 3.11.2 environment at: /var/lib/x",
+    "Resolved 207 packages in 1.20s",
+    f"error: Failed to read {WHEEL}",
+    "  cause: Hash mismatch for `demo==1.0`",
+    "",
+    "Expected:",
+    "  sha256:00",
+)
+
+
+def failed(*lines: str, source: Source | None = None) -> HostError:
+    with pytest.raises(HostError) as caught:
+        uv.check(
+            "uv pip install", Finished(1, lines, timed_out=False), folder="/srv", source=source or Source(None, ())
+        )
+    return caught.value
+
+
+def test_its_reason_stands_whole_in_the_headline_and_useless_lines_go() -> None:
+    told = failed(*NOT_FOUND)
+    assert told.what == (
+        f"uv pip install exited with status 1: No solution found when resolving dependencies: {UNSATISFIABLE}"
+    )
+    assert "above" not in told.fix
+
+
+def test_what_it_says_besides_stands_below() -> None:
+    assert failed(*MISMATCH).what.splitlines() == [
+        f"uv pip install exited with status 1: Failed to read {WHEEL}: Hash mismatch for `demo==1.0`",
+        "    Expected:",
+        "      sha256:00",
+    ]
+
+
+def test_without_an_error_line_its_last_lines_are_shown() -> None:
+    assert failed("Using Python 3.11.2 environment at: /x", "killed").what.splitlines()[1:] == ["    killed"]
+
+
+def test_at_a_deadline_what_it_was_at_is_shown() -> None:
+    lines = ("Using Python 3.11.2 environment at: /x", "Downloading torch (858.1MiB)")
+    with pytest.raises(HostError) as caught:
+        uv.check("uv pip install", Finished(-15, lines, timed_out=True), folder="/srv", source=Source(None, ()))
+    assert caught.value.what.splitlines()[1:] == ["    Downloading torch (858.1MiB)"]
+
+
+def test_no_credentials_stand_in_the_headline() -> None:
+    source = Source("http://user:poison-6@index/simple", ())
+    assert "poison" not in failed("error: no poison-6", "  cause: http://u:poison-7@index/x", source=source).what
+
+
+def test_of_a_full_disk_no_number_is_told_that_was_read_after_the_files_went() -> None:
+    told = failed("error: Failed to write", "  cause: No space left on device (os error 28)")
+    assert told.what == "no space left on the file system of /srv"
+    assert "df -h /srv" in told.fix
+
+
+def noexec(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Have everything below the folder say that it lies on a file system that no program may be run from."""
+    really = os.statvfs
+
+    def told(place: str) -> os.statvfs_result:
+        found = list(really(place))
+        found[8] |= os.ST_NOEXEC
+        return os.statvfs_result(found) if str(place).startswith(str(tmp_path)) else really(place)
+
+    monkeypatch.setattr(os, "statvfs", told)
+
+
+def test_a_file_system_that_runs_nothing_is_called_by_its_name_and_nothing_is_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = make_wheel(tmp_path / "wheels")
+    kept, _ = ensure(tmp_path, Source(None, (str(wheel.parent),)), sha256(wheel))
+    before = Path(kept).stat()
+    noexec(monkeypatch, tmp_path)
+    with pytest.raises(HostError, match="is mounted noexec") as caught:
+        ensure(tmp_path, Source(None, (str(wheel.parent),)), sha256(wheel))
+    assert "findmnt" in caught.value.fix
+    assert Path(kept).stat().st_mtime_ns == before.st_mtime_ns
+
+
+@pytest.mark.parametrize(
+    ("program", "why"),
+    [
+        ("#!/bin/sh\necho 'no such machine'\nexit 1\n", "it exited with status 1: no such machine"),
+        ("#!/bin/sh\nkill -9 $$\n", "it was ended by signal 9"),
+        ("#!/no/such/interpreter\n", "No such file or directory"),
+        ("#!/bin/sh\necho 'uv 1.0'\n", "it says that it is uv 1.0"),
+        ("#!/bin/sh\necho hello\n", "it says `hello` of its version"),
+        ("#!/bin/sh\n", "it says nothing of its version"),
+    ],
+)
+def test_why_one_does_not_run_here_is_told(tmp_path: Path, program: str, why: str) -> None:
+    wheel = make_wheel(tmp_path / "wheels", program=program)
+    with pytest.raises(HostError, match=r"^uv 9\.9\.9 does not run on this host \(.*/uv/9\.9\.9/uv\)") as caught:
+        ensure(tmp_path, Source(None, (str(wheel.parent),)), sha256(wheel))
+    assert caught.value.what.endswith(why)
+    assert caught.value.fix
+
+
+def test_of_one_that_may_not_be_run_the_reason_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with a security module that forbids it: `access` sees nothing of that."""
+    wheel = make_wheel(tmp_path / "wheels")
+
+    def forbidden(arguments: list[str], **_: object) -> Finished:
+        raise HostError(f"cannot start {arguments[0]}: Permission denied")
+
+    monkeypatch.setattr(uv, "run_child", forbidden)
+    with pytest.raises(HostError, match=r"does not run on this host .*: Permission denied"):
+        ensure(tmp_path, Source(None, (str(wheel.parent),)), sha256(wheel))
