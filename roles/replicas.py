@@ -173,5 +173,5 @@ def _with_siblings(verdict: Verdict, siblings: Sequence[Verdict]) -> Verdict:
     reason = "; ".join(one.reason for one in (verdict, *siblings) if one.reason)
     if stuck:
         return replace(stuck[0], reason=reason, journal=verdict.journal)
-    untouched = siblings and verdict.outcome in {Outcome.REFUSED, Outcome.REJECTED}
+    untouched = siblings and verdict.outcome in {Outcome.REFUSED, Outcome.REJECTED, Outcome.NOT_READY}
     return replace(verdict, outcome=Outcome.RETURNED if untouched else verdict.outcome, reason=reason)

@@ -6,12 +6,13 @@ from typing import Any
 from roles.connection import Answer
 from roles.fleet import Fleet
 from roles.steps import explain
+from sglang_fleet.host.record import NOT_BEGUN
 from sglang_fleet.masking import mask
 from sglang_fleet.rollout import Outcome, Verdict
 
 FOLLOW_ATTEMPTS = 20
 _DIED = "ended without a result"
-_NEVER_BEGUN = ("this host is locked", "has no lock of this host", "the activation cannot be started")
+_NO_LOCK = ("this host is locked", "has no lock of this host")
 
 
 def watch(
@@ -60,12 +61,15 @@ def _told(fleet: Fleet, asked: Mapping[str, Any], answer: Answer, result: Answer
     outcome = ended_as(asked["mode"], told)
     reason = str(told.get("reason") or "")
     why = explain(answer) if not answer.ok else explain(result)
-    if outcome is Outcome.UNKNOWN and any(words in answer.complaint for words in _NEVER_BEGUN):
+    if outcome is Outcome.UNKNOWN and any(words in answer.complaint for words in _NO_LOCK):
         outcome, reason = Outcome.REFUSED, why
-    elif outcome is Outcome.UNKNOWN and _DIED in answer.complaint and not asked.get("barriers"):
-        reason = f"nobody decides on the host any more, which may run what is not proven: {why}"
+    elif outcome is Outcome.UNKNOWN and _DIED in answer.complaint:
+        until = "until it boots or the next run comes" if asked.get("barriers") else "any more"
+        reason = f"nobody decides on the host {until}, which may run what is not proven: {why}"
     elif outcome is Outcome.UNKNOWN:
         reason = f"how the activation ended could not be read: {why}. The host decides alone; the next run reads it."
+    elif outcome is Outcome.NOT_READY:
+        reason = f"{reason.rstrip('.')}. The server was not touched."
     return Verdict(
         outcome,
         mask(f"{asked['service']}: {reason}" if reason else "", fleet.secret_values),
@@ -77,6 +81,8 @@ def _told(fleet: Fleet, asked: Mapping[str, Any], answer: Answer, result: Answer
 
 def ended_as(mode: str, told: Mapping[str, Any]) -> Outcome:
     """What a host's word for the end of an activation comes to; one of a way back is not about the release it names."""
+    if told.get("outcome") == NOT_BEGUN:
+        return Outcome.NOT_READY
     return _OUTCOMES[mode].get(str(told.get("outcome")), Outcome.UNKNOWN)
 
 

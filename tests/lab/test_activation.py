@@ -388,21 +388,83 @@ def test_f17_what_systemd_cannot_start_at_all_is_told_with_the_step_and_its_caus
     assert "Failed at step USER spawning" in ended.reason
 
 
-def test_f25_a_disk_that_is_full_when_the_proof_is_recorded_is_told_and_the_next_run_records_it(
+def small_disk(rig: Rig) -> None:
+    """Put what is kept of the service on a disk of its own, on which an activation just has the room it needs."""
+    rig.host.run(f"cp -a {FOLDER} /root/kept; mount -t tmpfs -o size=3m,mode=755 none {FOLDER}")
+    rig.host.run(f"cp -a /root/kept/. {FOLDER}")
+
+
+def fill(rig: Rig, folder: str = FOLDER) -> None:
+    rig.host.run(f"dd if=/dev/zero of={folder}/filler bs=4k 2>/dev/null || true")
+
+
+def test_f25_a_disk_that_fills_in_an_activation_hides_neither_a_good_end_nor_a_bad_one(
     rig: Rig, background: Callable[[str], Background]
 ) -> None:
     rig.placed("r1")
-    rig.host.run(f"cp -a {FOLDER} /root/kept; mount -t tmpfs -o size=2m,mode=755 none {FOLDER}")
-    rig.host.run(f"cp -a /root/kept/. {FOLDER}")
-    started = background(rig.release("r2", Shape(faults={"start_delay": 3})))
-    started.reached("started")
-    rig.host.run(f"dd if=/dev/zero of={FOLDER}/filler bs=4k 2>/dev/null || true")
-    assert "answered and soaked, but that could not be recorded: no space left on the file system of" in started.end()
-    assert (proven(rig), rig.running()) == (["r1"], "r2")
+    for name, faults in (("r2", {}), ("r3", {"exit_at_start": 3}), ("r4", {})):
+        rig.release(name, Shape(faults={"start_delay": 3, **faults}))
+    small_disk(rig)
+    good = background("r2")
+    good.reached("started")
+    fill(rig)
+    assert "proven: release r2 answered and soaked" in good.end()
+    assert (good.result()["outcome"], proven(rig), rig.running()) == ("proven", ["r1", "r2"], "r2")
+    rig.host.run(f"rm {FOLDER}/filler")
+
+    bad = background("r3")
+    bad.reached("started")
+    fill(rig)
+    assert "returned: exited with status 3" in bad.end()
+    assert (bad.result()["outcome"], rig.running()) == ("returned", "r2")
+    rig.host.run(f"rm {FOLDER}/filler")
+
+    waits = rig.request("r4", barriers={"passed": 60})
+    rig.command("activate", waits)
+    assert json.loads(rig.command("result", waits))["at"] == "passed"
+    fill(rig)
+    assert "proven: release r4" in rig.command("proceed", {**waits, "barrier": "passed"})
+    assert (proven(rig), rig.host.run(f"ls {FOLDER}/pending.json", check=False).stdout) == (["r1", "r2", "r4"], "")
+    assert rig.host.run(f"ls {FOLDER}/activations/*/room-*", check=False).stdout == ""
+
+
+def test_f25_what_a_full_disk_does_not_take_is_told_all_the_same(
+    rig: Rig, background: Callable[[str], Background]
+) -> None:
+    rig.placed("r1")
+    rig.release("r2", Shape(faults={"start_delay": 3}))
+    small_disk(rig)
+    fill(rig)
+    pid, refused = rig.show("MainPID"), {**rig.request("r2"), "with_result": True}
+    told = json.loads(rig.command("activate", refused).splitlines()[-1].lstrip("\x1e"))
+    assert told["outcome"] == "not begun"
+    assert "no space left on the file system of" in told["reason"]
+    assert rig.host.run(f"ls {FOLDER}/activations", check=False).stdout == ""
+    units = "/run/systemd/transient"
+    rig.host.run(f"rm {FOLDER}/filler; mkdir -p {units}; mount -t tmpfs -o size=4k none {units}")
+    fill(rig, units)
+    told = json.loads(rig.command("activate", refused).splitlines()[-1].lstrip("\x1e"))
+    assert told["outcome"] == "not begun"
+    assert f"({units}, where it keeps such units, is full)" in told["reason"]
+    rig.host.run(f"umount {units}")
+    assert (rig.show("MainPID"), rig.running()) == (pid, "r1")
+
+    robbed = background("r2")
+    robbed.reached("started")
+    rig.host.run(f"rm {FOLDER}/activations/*/room-*")
+    fill(rig)
+    robbed.end()
+    end = robbed.result()
+    assert end["outcome"] == "failed"
+    assert "answered and soaked, but that could not be recorded: no space left" in end["reason"]
+    aside = f"/run/sglang-fleet/results/k26/{end['activation']}.json"
+    assert rig.host.run(f"stat -c '%U %a' {aside}").stdout.split() == ["root", "600"]
     rig.host.run(f"rm {FOLDER}/filler")
     pid = rig.show("MainPID")
     assert rig.activate("r2").outcome == "proven"
     assert (proven(rig), rig.show("MainPID")) == (["r1", "r2"], pid)
+    assert json.loads(rig.host.read(f"{FOLDER}/activations/{end['activation']}/result.json")) == end
+    assert rig.host.run(f"ls {aside}", check=False).stdout == ""
 
 
 # --- going back

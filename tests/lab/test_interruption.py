@@ -328,6 +328,13 @@ def test_f25_full_and_read_only_disks_and_a_build_that_fails_touch_nothing_live(
     assert ".staging" not in left
     for name in others:
         (serving.folder / f"host_vars/{name}.yml").unlink()
+    activations = f"{STATE}/services/k26/activations"
+    no_room.run(f"mount -t tmpfs -o size=600k tmpfs {activations}")
+    done = serving.deploy()
+    no_room.run(f"umount {activations}")
+    begun = rf"h2 {failed} k26: no space left on the file system of {activations}.*The server was not touched\."
+    assert re.search(begun, reasons(done.text)), done.text
+    assert (running_release(no_room), main_pid(no_room)) == before[no_room.name]
     done = serving.deploy()
     assert done.status == 0, done.text
     assert all(flag in arguments(host) for host in hosts)

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 Owner = tuple[int, int]
 """A numeric user and group."""
 
+PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
+"""The modes of what only root may read."""
+
 LOCK_INTERVAL = 0.2
 """Seconds between two looks at a lock that somebody else holds."""
 

@@ -36,6 +36,17 @@ def test_events_are_private_masked_and_said(tmp_path: Path) -> None:
     assert (modes, (tmp_path / "a1").stat().st_mode & 0o777) == ({0o600}, 0o700)
 
 
+def test_no_half_event_is_left_on_a_disk_that_becomes_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events, write = Events(tmp_path, "k26", FakeClock(), Masks(), print), os.write
+    events.tell("begin", "one")
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:10]))
+        events.tell("started", "two")
+    events.tell("result", "three")
+    lines = (tmp_path / "events.jsonl").read_text().splitlines()
+    assert [json.loads(line)["event"] for line in lines] == ["begin", "result"]
+
+
 def test_a_wait_is_told_at_each_change_and_ever_less_often(tmp_path: Path) -> None:
     clock, said = FakeClock(), list[str]()
     events = Events(tmp_path, "k26", clock, Masks(), said.append)

@@ -32,13 +32,13 @@ class Connection:
         return self.comes_back
 
 
-def watched(connection: Connection) -> Verdict | str:
+def watched(connection: Connection, asked: Mapping[str, Any] = ASKED) -> Verdict | str:
     @contextmanager
     def busy_with(*_: object) -> Iterator[None]:
         yield
 
     fleet: Any = SimpleNamespace(connections={"h1": connection}, busy_with=busy_with, secret_values=(), doing={})
-    return watch(fleet, "h1", "activate", ASKED)
+    return watch(fleet, "h1", "activate", asked)
 
 
 def test_the_result_comes_with_the_last_line() -> None:
@@ -80,3 +80,30 @@ def test_nobody_is_said_to_decide_where_the_hosts_own_activation_was_ended() -> 
     assert end.outcome is Outcome.UNKNOWN
     assert "nobody decides on the host any more, which may run what is not proven: " in end.reason
     assert "decides alone" not in end.reason
+
+
+def test_what_comes_back_at_the_next_boot_is_said_to() -> None:
+    died = Answer(ok=False, errors=("error: activation a1 of k26 ended without a result",))
+    connection = Connection(died, Answer(ok=True, output='{"outcome": null, "at": ""}'))
+    end = watched(connection, {**ASKED, "barriers": {"passed": 60}})
+    assert isinstance(end, Verdict)
+    assert "nobody decides on the host until it boots or the next run comes, which may run what is not" in end.reason
+    assert "decides alone" not in end.reason
+
+
+def test_what_was_not_begun_touched_nothing() -> None:
+    told = '{"outcome": "not begun", "reason": "systemd does not start the activation: Connection refused; run again"}'
+    for mode in ("activate", "return"):
+        end = watched(Connection(Answer(ok=True, output=f"{MARK}{told}")), {**ASKED, "mode": mode})
+        assert isinstance(end, Verdict)
+        assert end.outcome is Outcome.NOT_READY
+        assert end.reason == (
+            "k26: systemd does not start the activation: Connection refused; run again. The server was not touched."
+        )
+
+
+def test_what_may_have_been_begun_before_the_connection_died_stays_unknown() -> None:
+    lost = Answer(ok=False, lost="the connection broke", output="", errors=("Connection to h1 closed.",))
+    end = watched(Connection(lost, lost, comes_back=False))
+    assert isinstance(end, Verdict)
+    assert end.outcome is Outcome.UNKNOWN

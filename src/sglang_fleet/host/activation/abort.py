@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from ..machine.clock import RealClock
-from . import follow, result
+from . import follow, result, results
 from .layout import Layout, checked_name
 from .words import Words
 
@@ -22,7 +22,7 @@ def run(request: dict[str, Any], *, say: Callable[[str], None]) -> int:
     layout, activation = Layout.of(request), checked_name(request, "activation")
     folder = follow.folder_of(layout, activation)
     since = follow.size_of(folder)
-    if not (folder / "result.json").exists():
+    if not results.is_there(folder):
         why, by = str(request.get("why") or ""), str(request.get("by") or "unknown")
         Words(folder).abort(why, by=by, at=RealClock().utc())
     follow.tell(layout, activation, say=say, since=since)

@@ -6,7 +6,9 @@ can be asked again.
 
 from __future__ import annotations
 
-import json
+import contextlib
+import os
+import re
 import subprocess
 import sys
 import time
@@ -14,15 +16,16 @@ from pathlib import Path
 from typing import Any, Callable
 
 from ..errors import HostError
-from ..files import ensure_folder, storage, write_atomically
+from ..files import PRIVATE_FILE, write_atomically
 from ..keeping import lock
-from ..machine.units import run_program
+from ..machine.units import SystemctlError, Systemd, run_program
 from . import follow, result
-from .events import PRIVATE_FILE, PRIVATE_FOLDER
+from .events import as_json
 from .layout import Layout
 from .lock import holder_of
 from .outcome import Request
 from .pending import RESTART, RESTARTS, STOP_TIMEOUT
+from .room import Room
 
 START_TIMEOUT = 60.0
 """Seconds for systemd to take the transient unit."""
@@ -30,6 +33,13 @@ START_TIMEOUT = 60.0
 TAKEN_PATIENCE, TAKEN_POLL = 5.0, 0.05
 """Seconds to wait for the unit of an activation that is over to go away, and between two tries."""
 
+UNITS = "/run/systemd/transient"
+"""Where systemd keeps transient units, in memory."""
+
+UNITS_BYTES = 1 << 14
+"""What it needs there, generously."""
+
+_NEVER_ASKED = re.compile(r"Failed to connect to .*\bbus\b")
 _TAKEN = ("already exists", "already loaded", "has a fragment file")
 
 
@@ -44,17 +54,40 @@ def run(request: dict[str, Any], *, say: Callable[[str], None]) -> int:
     if not (folder / "request.json").exists():
         if asked.run:
             lock.check(layout.state, asked.run)
-        with storage(str(folder)):
-            ensure_folder(str(folder), mode=PRIVATE_FOLDER)
-        text = json.dumps(request, indent=2) + "\n"
-        write_atomically(str(folder / "request.json"), text.encode(), mode=PRIVATE_FILE)
         try:
-            _start(asked, layout)
-        except HostError:
-            (folder / "request.json").unlink()  # asked again, it is started again
-            raise
+            _begin(asked, layout, request)
+        except NotBegunError as error:
+            return result.tell_not_begun(request, error, say=say)
     follow.run(request, say=say)
     return result.tell_along(request, say=say)
+
+
+class NotBegunError(HostError):
+    """Nothing of an activation was begun, and nothing of it will be."""
+
+
+def _begin(asked: Request, layout: Layout, request: dict[str, Any]) -> None:
+    """Keep room for what it has to write, write down what is asked, and start it.
+
+    Raises:
+        NotBegunError: that cannot be done; asked again, all of it is tried again.
+        HostError: it was not started as far as is known, and may run all the same.
+    """
+    folder = layout.activation(asked.activation)
+    room = Room(folder)
+    try:
+        try:
+            room.take()
+            write_atomically(str(folder / "request.json"), as_json(request), mode=PRIVATE_FILE)
+        except HostError as error:
+            raise NotBegunError(error.what, fix=error.fix) from error
+        _start(asked, layout)
+    except NotBegunError:
+        room.give_back()
+        with contextlib.suppress(OSError):
+            (folder / "request.json").unlink(missing_ok=True)  # what systemd may have taken after all starts without it
+            folder.rmdir()
+        raise
 
 
 def command(layout: Layout, asked: Request, *, python: str, program: str) -> list[str]:
@@ -86,13 +119,15 @@ def _start(asked: Request, layout: Layout) -> None:
     while True:
         try:
             done = run_program(command(layout, asked, python=sys.executable, program=program), timeout=START_TIMEOUT)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise HostError(f"the activation cannot be started: {error}") from None
+        except subprocess.TimeoutExpired:
+            raise _not_started(layout, f"no answer within {START_TIMEOUT:.0f} s") from None
+        except OSError as error:
+            raise NotBegunError(f"the activation cannot be started: {error}") from None
         if not done.returncode:
             return
         said = done.stderr.strip()
         if not any(words in said for words in _TAKEN):
-            raise HostError(f"systemd does not start the activation: {said or f'systemd-run exits {done.returncode}'}")
+            raise _not_started(layout, said or f"systemd-run exits {done.returncode}")
         if holder_of(layout.lock) is not None or time.monotonic() >= until:
             break
         time.sleep(TAKEN_POLL)  # one that is over: its process has yet to end
@@ -101,3 +136,32 @@ def _start(asked: Request, layout: Layout) -> None:
     holder = holder_of(layout.lock)
     events = events_of(asked, layout, say=lambda _: None)  # `follow` says it
     refuse(asked, events, f"another change of {asked.service} is going on: {holder or layout.transient_unit}")
+
+
+def _not_started(layout: Layout, said: str) -> HostError:
+    """Return the error for what systemd-run said; a NotBegunError only where it is sure that nothing runs."""
+    what = f"systemd does not start the activation: {said.rstrip('.')}"
+    if _has_no_room(UNITS):
+        what += f" ({UNITS}, where it keeps such units, is full)"
+        fix = f"make room there (`df -h {UNITS}`), then run again"
+    else:
+        fix = "`systemctl is-system-running` on the host says whether it is ending or in trouble; run again after that"
+    return HostError(what, fix=fix) if _may_run(layout, said) else NotBegunError(what, fix=fix)
+
+
+def _may_run(layout: Layout, said: str) -> bool:
+    """Return whether systemd may have taken the unit, whatever became of its answer."""
+    if _NEVER_ASKED.search(said):
+        return False
+    try:
+        return Systemd().show(layout.transient_unit).active not in ("inactive", "failed")
+    except SystemctlError:
+        return True
+
+
+def _has_no_room(folder: str) -> bool:
+    place = Path(folder)
+    while not place.exists():
+        place = place.parent
+    found = os.statvfs(place)
+    return found.f_bavail * found.f_frsize < UNITS_BYTES or bool(found.f_files and not found.f_favail)

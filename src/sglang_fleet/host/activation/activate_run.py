@@ -11,12 +11,14 @@ from ..machine.asker import ThreadAsker
 from ..machine.clock import RealClock
 from ..machine.journal import Masks
 from ..machine.units import Systemd
+from . import results
 from .events import Events
 from .gate import Surroundings
 from .layout import Layout, UnitFiles
 from .lock import Holder, LockHeldError, hold
 from .outcome import Request, Result, ShutdownError
 from .releases import listens
+from .room import Room
 from .switch import Switch
 from .transaction import Transaction
 
@@ -41,11 +43,15 @@ def run(request: dict[str, Any], *, say: Callable[[str], None]) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     with storage(str(layout.folder)):
         try:
-            with hold(layout.lock, holder_for(asked, events)) as died:
+            with hold(layout.lock, holder_for(asked, events), room=events.room) as died:
+                results.store(layout)
                 if died is not None and died.activation != asked.activation:
+                    if died.activation:
+                        Room(layout.activation(died.activation)).give_back()
                     events.tell("took over", f"an earlier run ended without a result: {died}")
                 transaction = _transaction(asked, layout, events)
-                if (events.folder / "result.json").exists():  # killed after its end
+                if results.is_there(events.folder):  # killed after its end
+                    events.room.give_back()
                     transaction.tidy()
                 else:
                     transaction.run()
@@ -77,7 +83,7 @@ def refuse(asked: Request, events: Events, reason: str) -> None:
     result = Result.of(asked, started_at=events.clock.utc())
     result.outcome, result.reason, result.ended_at = "refused", reason, result.started_at
     events.tell("result", f"refused: {reason}")
-    events.record("result.json", result.as_json())
+    results.write(events, result.as_json())
 
 
 def _transaction(asked: Request, layout: Layout, events: Events) -> Transaction:

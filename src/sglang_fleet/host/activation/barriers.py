@@ -164,7 +164,7 @@ class Barriers:
         if clock.monotonic() - self._noted >= NOTE_INTERVAL:
             self.progress.deadlines[name] = Deadline.after(self._left(name), clock)
             with contextlib.suppress(HostError):  # a full disk is no reason not to wait
-                self._write()
+                self._note()
         return False
 
     def _leave(self, name: str) -> None:
@@ -183,5 +183,9 @@ class Barriers:
         return f"no word from the controller at `{name}` within {span(self.patience[name])}"
 
     def _write(self) -> None:
+        self.events.room.write(self._note)
+
+    def _note(self) -> None:
+        """Write it where the disk has room anyway."""
         self._noted = self.events.clock.monotonic()
         self.progress.write(self.events.folder)

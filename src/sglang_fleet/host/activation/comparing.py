@@ -45,6 +45,7 @@ class Comparison:
         """Write down how a release answered that was proven, for the next one."""
         try:
             if gate is not None:
-                records.keep(self.layout, gate.record(name, at=self.around.clock.utc()))
+                record = gate.record(name, at=self.around.clock.utc())
+                self.around.events.room.write(lambda: records.keep(self.layout, record))
         except HostError as error:
             self.around.events.tell("unrecorded", f"how {name} answered could not be recorded: {error}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Callable
 from ..errors import HostError
 from ..machine import journal
 from ..machine.units import BY_SIGNAL, SystemctlError
+from . import results
 from .barriers import NoWordError
 from .gate import RESTARTED, StartError
 from .outcome import ShutdownError
@@ -82,7 +83,7 @@ class Ending:
         at, activation = self.around.clock.utc(), self.result.activation
         entry = Proven(name, at, activation, invocation=invocation)
         if not known or known[-1].release != name:
-            add_proven(self.layout.proven, entry)
+            self.around.events.room.write(lambda: add_proven(self.layout.proven, entry))
             return
         with contextlib.suppress(HostError, OSError):  # it is proven all the same
             add_proven(self.layout.proven, entry)
@@ -94,12 +95,12 @@ class Ending:
         self.result.journal = lines or []
 
     def close(self, look: Callable[[], Seen]) -> None:
-        """Say and write the result, with what really runs now. Raises HostError."""
+        """Say and write the result, with what really runs now. Raises HostError where no place takes it."""
         result, events = self.result, self.around.events
         result.running_release = _running(look)
         result.ended_at = self.around.clock.utc()
         events.tell("result", f"{result.outcome}: {result.reason}")
-        events.record("result.json", result.as_json())
+        results.write(events, result.as_json())
 
 
 def says_nothing(error: Exception, given_up: str) -> bool:

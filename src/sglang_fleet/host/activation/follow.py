@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from ..errors import HostError
 from ..machine.units import SystemctlError, Systemd
+from . import results
 from .layout import Layout, checked_name
 from .lock import holder_of
 from .words import waits_at
@@ -107,7 +108,7 @@ def tell(layout: Layout, activation: str, *, say: Callable[[str], None], since: 
     next_look, lifeless = time.monotonic() + LIFE_INTERVAL, 0
     while True:
         # Looked at first: all events were written before.
-        ended = (folder / "result.json").exists()
+        ended = results.is_there(folder)
         done = ended or bool(waits_at(folder))
         for event in tail.read():
             if thinner.passes(str(event.get("event", "")), time.monotonic()):

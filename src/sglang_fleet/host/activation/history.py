@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Iterable
 
 from ..errors import HostError
 from ..files import read_mapping
+from . import results
 from .found import PREFIX, load_found
 from .outcome import RefusalError
 from .releases import UnusableError, check_ground, load, read_proven
@@ -76,8 +77,8 @@ def way_back(layout: Layout, release: str) -> WayBack:
 
 def ended_well(layout: Layout, release: str) -> bool:
     """Return whether an activation of a service ended with this release in place, and well."""
-    results = (read_mapping(path) for path in layout.activations.glob("*/result.json"))
-    return any(one.get("running_release") == release and one.get("outcome") in _WELL for one in results)
+    ends = (results.mapping(folder) for folder in layout.activations.glob("*"))
+    return any(one.get("running_release") == release and one.get("outcome") in _WELL for one in ends)
 
 
 def is_left(began: dict[str, Any], result: dict[str, Any]) -> bool:
@@ -91,7 +92,7 @@ def _left(layout: Layout) -> set[str]:
     for path in layout.activations.glob("*/began.json"):
         began = read_mapping(path)
         order = (place_of(began), path.stat().st_mtime_ns)
-        found = (order, is_left(began, read_mapping(path.parent / "result.json")))
+        found = (order, is_left(began, results.mapping(path.parent)))
         name = _text(began.get("release"))
         last[name] = max(last.get(name, found), found)
     return {name for name, (_, left) in last.items() if left}
@@ -142,7 +143,8 @@ def newest_first(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _placed(service: str, folder: Path) -> tuple[int, dict[str, Any]]:
     """Return where an activation stands among those of its service, and its entry."""
-    request, began, result = (read_mapping(folder / name) for name in ("request.json", "began.json", "result.json"))
+    request, began = (read_mapping(folder / name) for name in ("request.json", "began.json"))
+    result = results.mapping(folder)
     known: dict[str, Any] = {**request, **began, **{name: value for name, value in result.items() if value is not None}}
     known.setdefault("started_at", began.get("at") or _written_at(folder))
     entry = {name: _text(known.get(name)) for name in _TEXTS}

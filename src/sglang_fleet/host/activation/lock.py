@@ -13,9 +13,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Iterator
 
 from ..files import ensure_folder
+from .room import is_full
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from .room import Room
 
 _LONGEST_HOLDER = 4096
 
@@ -49,8 +52,10 @@ class LockHeldError(Exception):
 
 
 @contextlib.contextmanager
-def hold(path: Path, holder: Holder) -> Iterator[Holder | None]:
+def hold(path: Path, holder: Holder, *, room: Room | None = None) -> Iterator[Holder | None]:
     """Hold the lock in the block, and yield the previous holder if it died holding it.
+
+    A disk that is full keeps nobody from it, though others may then not be told who it is; `room` is there for that.
 
     Raises:
         LockHeldError: it is held; nothing is waited for.
@@ -64,7 +69,7 @@ def hold(path: Path, holder: Holder) -> Iterator[Holder | None]:
         except BlockingIOError:
             raise LockHeldError(_read(descriptor) or _UNKNOWN) from None
         died = _read(descriptor)
-        _write(descriptor, json.dumps(holder.__dict__).encode() + b"\n")
+        _say(descriptor, holder, room)
         yield died
         # Not in a `finally`: a holder that does not get here leaves its name, which the next one records.
         _write(descriptor, b"")
@@ -96,6 +101,20 @@ def _read(descriptor: int) -> Holder | None:
         return Holder(**{name: str(fields.get(name, "")) for name in ("who", "since", "what", "activation")})
     except (ValueError, AttributeError):
         return Holder(who="", since="", what=text)  # a plain sentence, as other steps on the host leave
+
+
+def _say(descriptor: int, holder: Holder, room: Room | None) -> None:
+    def write() -> None:
+        _write(descriptor, json.dumps(holder.__dict__).encode() + b"\n")
+
+    try:
+        if room is not None:
+            room.write(write)
+        else:
+            write()
+    except OSError as error:
+        if not is_full(error):
+            raise
 
 
 def _write(descriptor: int, data: bytes) -> None:

@@ -14,8 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import HostError
-from ..files import storage, sync_folder, write_atomically
-from .events import PRIVATE_FILE
+from ..files import PRIVATE_FILE, storage, sync_folder, write_atomically
 
 if TYPE_CHECKING:
     from pathlib import Path

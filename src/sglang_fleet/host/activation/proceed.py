@@ -11,7 +11,7 @@ from typing import Any, Callable
 from ..errors import HostError
 from ..keeping import lock
 from ..machine.clock import RealClock
-from . import follow, result
+from . import follow, result, results
 from .layout import Layout, checked_name
 from .patience import BARRIERS
 from .words import Progress, Words
@@ -29,7 +29,7 @@ def run(request: dict[str, Any], *, say: Callable[[str], None]) -> int:
     if barrier not in BARRIERS:
         raise HostError(f"there is no barrier {barrier!r}; there are {', '.join(BARRIERS)}")
     folder = follow.folder_of(layout, activation)
-    if not (folder / "result.json").exists():
+    if not results.is_there(folder):
         if request.get("run"):
             lock.check(layout.state, checked_name(request, "run"))
         Words(folder).permit(barrier, by=str(request.get("by") or "unknown"), at=RealClock().utc())

@@ -9,15 +9,16 @@ import json
 from typing import Any, Callable
 
 from ..errors import HostError
-from ..record import MARK
+from ..record import MARK, NOT_BEGUN
+from . import results
 from .layout import Layout, checked_name
 from .words import has_cleared, waits_at
 
 
 def run(request: dict[str, Any], *, say: Callable[[str], None]) -> int:
-    """Print result.json, or `{"outcome": null, "at": BARRIER}` while there is none; at "" when it waits for no word.
+    """Print the result, wherever it stands, or `{"outcome": null, "at": BARRIER}` while there is none.
 
-    On the way back it also says `"cleared": true` once what ran has stopped.
+    It is at "" when it waits for no word. On the way back it also says `"cleared": true` once what ran has stopped.
 
     Raises:
         HostError: the result is there and cannot be read.
@@ -37,13 +38,24 @@ def tell_along(request: dict[str, Any], *, say: Callable[[str], None]) -> int:
     return 0
 
 
+def tell_not_begun(request: dict[str, Any], error: HostError, *, say: Callable[[str], None]) -> int:
+    """Print, in place of a result, that there will be none and why, if the request asks for it to be told along.
+
+    Raises:
+        HostError: `error`, where it does not.
+    """
+    if request.get("with_result") is not True:
+        raise error
+    say(MARK + json.dumps({"outcome": NOT_BEGUN, "reason": error.told}))
+    return 0
+
+
 def _read(request: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever the file holds
     layout, activation = Layout.of(request), checked_name(request, "activation")
     folder = layout.activation(activation)
-    path = folder / "result.json"
     try:
-        return json.loads(path.read_text())
+        return json.loads(results.text(folder))
     except FileNotFoundError:
         return {"outcome": None, "at": waits_at(folder), **({"cleared": True} if has_cleared(folder) else {})}
     except (OSError, ValueError) as error:
-        raise HostError(f"{path} cannot be read: {error}") from None
+        raise HostError(f"the result of activation {activation} cannot be read: {error}") from None

@@ -10,7 +10,7 @@ from ..errors import HostError
 from ..files import read_mapping
 from ..machine.processes import running_release
 from ..machine.units import SystemctlError, Systemd
-from . import pending
+from . import pending, results
 from .follow import lives
 from .found import section_value
 from .history import WayBack, way_back
@@ -137,6 +137,6 @@ def going_on(layout: Layout) -> dict[str, str] | None:
 def _holding(layout: Layout) -> str:
     """Return the activation that the service is locked by, if it has no result yet; it may have died."""
     holder = holder_of(layout.lock)
-    if holder is None or not holder.activation or (layout.activation(holder.activation) / "result.json").exists():
+    if holder is None or not holder.activation or results.is_there(layout.activation(holder.activation)):
         return ""
     return holder.activation

@@ -9,9 +9,9 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..files import storage, write_atomically
-from .events import PRIVATE_FILE
+from ..files import PRIVATE_FILE, storage, write_atomically
 from .patience import Deadline
+from .room import Room
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,7 +56,8 @@ class Words:
         with storage(str(self.folder)):
             if path.exists():
                 return
-        write_atomically(str(path), json.dumps(content).encode() + b"\n", mode=PRIVATE_FILE)
+        text = json.dumps(content).encode() + b"\n"
+        Room(self.folder).write(lambda: write_atomically(str(path), text, mode=PRIVATE_FILE))
 
 
 _NO_REASON = "told to go back"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterator
 
+from ..activation import results
 from ..activation.found import PREFIX
 from ..activation.history import is_left, place_of
 from ..activation.releases import read_proven
@@ -165,14 +166,18 @@ def _activation(folder: Path) -> PastActivation:
     return PastActivation(
         name=folder.name,
         order=(next((time for time in times if time), _time(folder)), folder.name),
-        finished=(folder / "result.json").exists(),
+        finished=results.is_there(folder),
         release=str(began.get("release") or ""),
         previous=str(began.get("previous") or ""),
         began=(place_of(began), times[1]),
         named=frozenset((*_texts(request), *_texts(began))),
         found=frozenset(found),
-        left=is_left(began, _object(folder / "result.json") or {}),
+        left=is_left(began, _result(folder)),
     )
+
+
+def _result(folder: Path) -> dict[str, Any]:
+    return next((found for path in results.places(folder) if (found := _object(path)) is not None), {})
 
 
 def _kept_unit(folder: Path, reader: Reader) -> KeptUnit:

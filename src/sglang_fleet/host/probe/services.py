@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 PRIVATE_FILES = frozenset({"environment", "environment.secret", "secrets.yaml"})  # as sglang_fleet/render.py has them
 UNTOUCHED = ("refused", "rejected", "nothing")  # outcomes of activations that changed nothing
+ASIDE = "/run/sglang-fleet/results"  # as activation/results.py has it
 COMPARED_FILES = frozenset({"environment", "unit"})  # whose texts are sent, where they differ
 
 
@@ -53,13 +54,13 @@ def proven(folder: str) -> list[dict[str, str]]:
     return [{key: str(entry.get(key, "")) for key in keys} for entry in entries]
 
 
-def last_activation(folder: str) -> dict[str, Any] | None:
+def last_activation(folder: str, aside: str) -> dict[str, Any] | None:
     """The newest activation; one that touched nothing says nothing of the service, unless there is no other."""
     newest_first = by_age(f"{folder}/activations")[::-1]
     if not newest_first:
         return None
-    last = next((one for one in newest_first if leaf(outcome, one) not in UNTOUCHED), newest_first[0])
-    return {"id": os.path.basename(last), "outcome": leaf(outcome, last), "by": asked_by(last)}
+    last = next((one for one in newest_first if leaf(outcome, one, aside) not in UNTOUCHED), newest_first[0])
+    return {"id": os.path.basename(last), "outcome": leaf(outcome, last, aside), "by": asked_by(last)}
 
 
 def by_age(folder: str) -> list[str]:
@@ -89,14 +90,16 @@ def asked_at(folder: str) -> int:
     return found.st_mtime_ns if isinstance(found, os.stat_result) else 0
 
 
-def outcome(folder: str) -> str | None:
-    """How an activation ended; None if it has not, or was killed."""
-    try:
-        return str(read_object(f"{folder}/result.json")["outcome"])
-    except FileNotFoundError:
-        return None
-    except KeyError:
-        raise Unreadable(f"{folder}/result.json: no outcome") from None
+def outcome(folder: str, aside: str) -> str | None:
+    """How an activation ended; None if it has not, or was killed. On a full disk its result went to `aside`."""
+    for path in (f"{folder}/result.json", f"{aside}/{os.path.basename(folder)}.json"):
+        try:
+            return str(read_object(path)["outcome"])
+        except FileNotFoundError:
+            continue
+        except KeyError:
+            raise Unreadable(f"{path}: no outcome") from None
+    return None
 
 
 def asked_by(folder: str) -> str:
@@ -202,7 +205,7 @@ def service(root: str, services: str, name: str, unit: str, blocks: dict[str, An
         "running_release": leaf(running_release, root, main_pid),
         "releases": leaf(releases, folder),
         "proven": found_proven,
-        "last_activation": leaf(last_activation, folder),
+        "last_activation": leaf(last_activation, folder, f"{root}{ASIDE}/{name}"),
         **of_installed(services, name, file, found_proven),
     }
 

@@ -22,6 +22,9 @@ PACKAGE_BYTES = 40_000_000
 """What the step that builds a venv reckons for a package; host/install/venv.py."""
 
 TEMPORARY_BYTES = GIGABYTE
+ACTIVATION_BYTES = 2 << 20
+"""Twice what host/activation/room.py keeps: more than the room is written before the switch."""
+
 SYSTEMD = 242
 _MINOR = re.compile(r"python3\.([0-9]+)")
 _VERSION = re.compile(r"3\.([0-9]+)")
@@ -129,6 +132,27 @@ def little_temporary_room(view: HostView) -> Iterator[Found]:
     if isinstance(free, int) and free < TEMPORARY_BYTES:
         yield view.found(
             "", f"{free / 10**6:.0f} MB are free in /tmp, where compilers of kernels write", "make room in /tmp"
+        )
+
+
+@host_rule("SGL827", "warning")
+def no_room_for_an_activation(view: HostView) -> Iterator[Found]:
+    """The disk has no room for what a change writes down.
+
+    Why: Each activation keeps room there for how it goes and ends, and begins nothing where there is none. The server
+    goes on running; it cannot be changed.
+
+    Evidence: host/activation/room.py; what is kept beside it are the release, the program and the locks.
+
+    Fix: Make room under /var/lib/sglang-fleet.
+    """
+    free = view.state.disk.state_free_bytes
+    if isinstance(free, int) and free < ACTIVATION_BYTES:
+        yield view.found(
+            "",
+            f"{free / 10**6:.1f} MB are free under /var/lib/sglang-fleet, where a change keeps "
+            f"{ACTIVATION_BYTES / 10**6:.1f} MB for what it writes down",
+            "make room under /var/lib/sglang-fleet",
         )
 
 

@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -6,10 +7,14 @@ from typing import Any
 import pytest
 
 from sglang_fleet.host.activation import activate, activate_run, follow
+from sglang_fleet.host.activation.activate import NotBegunError
 from sglang_fleet.host.activation.layout import Layout
 from sglang_fleet.host.activation.lock import Holder, hold
 from sglang_fleet.host.activation.outcome import Request
 from sglang_fleet.host.errors import HostError
+from sglang_fleet.host.machine.units import Status, SystemctlError
+from sglang_fleet.host.record import MARK
+from tests.unit.host.full_disk import no_space
 
 ANNA = Holder("anna@c", "2026-11-29T16:15:00Z", "activate of release r1", "a0")
 
@@ -107,10 +112,81 @@ def test_f44_a_lock_that_is_held_is_the_same_refusal(request_: dict[str, Any]) -
     assert "activate of release r1 by anna@c since 2026-11-29T16:15:00Z" in result["reason"]
 
 
-def test_another_failure_to_start_is_an_error(request_: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    systemd_run(monkeypatch, status=1, stderr="Failed to connect to bus")
-    with pytest.raises(HostError, match="Failed to connect to bus"):
+class Asked:
+    """systemd, as it answers what became of the unit."""
+
+    def __init__(self, active: str = "inactive") -> None:
+        self.active = active
+
+    def __call__(self) -> "Asked":
+        return self
+
+    def show(self, _unit: str) -> Status:
+        if not self.active:
+            raise SystemctlError("`systemctl show`: Connection timed out")
+        return Status(active=self.active)
+
+
+NO_UNIT = "Failed to start transient service unit: Unit sglang-fleet-activate-k26.service not found.."
+NO_BUS = "Failed to connect to bus: Connection refused"
+
+
+@pytest.mark.parametrize(
+    ("said", "active"),
+    [(NO_UNIT, "inactive"), (NO_BUS, ""), ("Failed to connect to system scope bus via local transport: No", "")],
+)
+def test_what_systemd_did_not_take_was_not_begun(
+    request_: dict[str, Any], monkeypatch: pytest.MonkeyPatch, said: str, active: str
+) -> None:
+    commands, lines = systemd_run(monkeypatch, status=1, stderr=said), list[str]()
+    monkeypatch.setattr(activate, "Systemd", Asked(active))
+    monkeypatch.setattr(activate, "_has_no_room", lambda _folder: False)
+    assert activate.run({**request_, "with_result": True}, say=lines.append) == 0
+    (line,) = lines
+    told = json.loads(line[len(MARK) :])
+    assert told["outcome"] == "not begun"
+    assert told["reason"].startswith(f"systemd does not start the activation: {said.rstrip('.')}; `systemctl is-system")
+    assert not Layout.of(request_).activation("a1").exists()
+    with pytest.raises(NotBegunError, match="systemd does not start"):
         activate.run(request_, say=print)
+    assert len(commands) == 2  # asked again, it is tried again
+
+
+def test_a_full_run_folder_is_named(request_: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    systemd_run(monkeypatch, status=1, stderr=NO_UNIT)
+    monkeypatch.setattr(activate, "Systemd", Asked())
+    monkeypatch.setattr(activate, "_has_no_room", lambda folder: folder == activate.UNITS)
+    with pytest.raises(NotBegunError, match=r"not found \(/run/systemd/transient, where .* is full\)"):
+        activate.run(request_, say=print)
+
+
+@pytest.mark.parametrize("active", ["active", "activating", ""])
+def test_what_systemd_may_have_taken_is_not_said_to_be_not_begun(
+    request_: dict[str, Any], monkeypatch: pytest.MonkeyPatch, active: str
+) -> None:
+    def hangs(arguments: list[str], *, timeout: float) -> None:
+        raise subprocess.TimeoutExpired(arguments, timeout)
+
+    monkeypatch.setattr(activate, "run_program", hangs)
+    monkeypatch.setattr(activate, "Systemd", Asked(active))
+    with pytest.raises(HostError, match="no answer within 60 s") as caught:
+        activate.run({**request_, "with_result": True}, say=print)
+    assert not isinstance(caught.value, NotBegunError)
+    assert (Layout.of(request_).activation("a1") / "request.json").exists()  # so that it can be followed
+
+
+def test_f25_a_disk_without_room_for_what_has_to_be_written_begins_nothing(
+    request_: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_arguments: int) -> None:
+        raise no_space()
+
+    commands, lines = systemd_run(monkeypatch, status=0, stderr=""), list[str]()
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    assert activate.run({**request_, "with_result": True}, say=lines.append) == 0
+    assert "no space left on the file system of" in json.loads(lines[-1][len(MARK) :])["reason"]
+    assert commands == []
+    assert not Layout.of(request_).activation("a1").exists()
 
 
 @pytest.mark.parametrize(

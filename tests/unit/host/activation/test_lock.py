@@ -1,8 +1,11 @@
+import os
 from pathlib import Path
 
 import pytest
 
 from sglang_fleet.host.activation.lock import Holder, LockHeldError, hold, holder_of
+from sglang_fleet.host.activation.room import PIECES, Room
+from tests.unit.host.full_disk import no_space
 
 ANNA = Holder("anna@c", "2026-11-29T16:15:00Z", "activate of release r1", "a1")
 BOB = Holder("bob@c", "2026-11-29T16:16:00Z", "activate of release r2", "a2")
@@ -36,3 +39,17 @@ def test_a_holder_of_another_kind_is_quoted(tmp_path: Path) -> None:
     path.write_text("process 12 since 2026-11-29T16:15:00Z\n")
     assert str(holder_of(path)) == "process 12 since 2026-11-29T16:15:00Z"
     assert holder_of(tmp_path / "none") is None
+
+
+def test_a_full_disk_keeps_nobody_from_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(_descriptor: int, data: bytes, _at: int) -> int:
+        if data and len(list(tmp_path.glob("room-*"))) == PIECES:
+            raise no_space()
+        return len(data)
+
+    monkeypatch.setattr(os, "pwrite", write)
+    Room(tmp_path).take()
+    with hold(tmp_path / "lock", ANNA):  # without a word about itself
+        assert len(list(tmp_path.glob("room-*"))) == PIECES
+    with hold(tmp_path / "lock", ANNA, room=Room(tmp_path)):
+        assert len(list(tmp_path.glob("room-*"))) == PIECES - 1

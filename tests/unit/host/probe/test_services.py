@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from sglang_fleet.host.activation.results import ASIDE
 from sglang_fleet.observe import Activation, AlteredFiles, Unknown
 from tests.unit.host.probe.folder_host import SERVICE, STATE, UNIT_PATH, Host
 
@@ -29,6 +30,12 @@ def test_whether_the_server_was_started_anew_since_it_was_proven(deployed: Host,
 def test_an_activation_that_was_killed_has_no_outcome(deployed: Host) -> None:
     deployed.write(f"{SERVICE}/activations/20261129T170000Z-2/request.json", "{}")
     assert deployed.service().last_activation == Activation("20261129T170000Z-2", None)
+
+
+def test_a_result_that_a_full_disk_did_not_take_is_read_where_it_stands(deployed: Host) -> None:
+    deployed.write(f"{SERVICE}/activations/20261129T170000Z-2/request.json", "{}")
+    deployed.write(f"{ASIDE}/k26/20261129T170000Z-2.json", '{"outcome": "returned"}')
+    assert deployed.service().last_activation == Activation("20261129T170000Z-2", "returned")
 
 
 def test_the_last_activation_is_the_one_that_began_last_whatever_it_is_called(deployed: Host) -> None:

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from sglang_fleet.host.activation import room
 from sglang_fleet.host.install import venv
-from sglang_fleet.lint.rules.machine import PACKAGE_BYTES
+from sglang_fleet.lint.rules.machine import ACTIVATION_BYTES, PACKAGE_BYTES
 from sglang_fleet.observe import Disk, Toolkit, Unknown
 from tests.factories import service
 from tests.unit.lint.host_views import host_view, messages
@@ -79,6 +80,17 @@ def test_room_is_reckoned_as_by_the_step_that_builds_the_venv() -> None:
 @pytest.mark.parametrize(("free", "said"), [(GB - 1, True), (GB, False), (Unknown("x"), False)])
 def test_temporary_room(free: Any, said: bool) -> None:  # noqa: ANN401, FBT001 - a case
     assert len(messages("SGL815", host_view(disk=disk(10**12, free)))) == said
+
+
+@pytest.mark.parametrize(
+    ("free", "said"), [(0, True), (ACTIVATION_BYTES - 1, True), (ACTIVATION_BYTES, False), (Unknown("x"), False)]
+)
+def test_room_for_an_activation(free: Any, said: bool) -> None:  # noqa: ANN401, FBT001 - a case
+    assert len(messages("SGL827", host_view(disk=disk(free), venvs=("venv1",)))) == said
+
+
+def test_room_for_an_activation_is_more_than_it_keeps() -> None:
+    assert ACTIVATION_BYTES > room.PIECES * room.PIECE_BYTES
 
 
 @pytest.mark.parametrize(("version", "said"), [(239, True), (241, True), (242, False), (Unknown("x"), False)])

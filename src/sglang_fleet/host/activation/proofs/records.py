@@ -20,8 +20,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Mapping
 
 from ...errors import HostError
-from ...files import ensure_folder, storage, write_atomically
-from ..events import PRIVATE_FILE, PRIVATE_FOLDER
+from ...files import PRIVATE_FILE, PRIVATE_FOLDER, ensure_folder, storage, write_atomically
 from .golden import Golden
 
 if TYPE_CHECKING:
