@@ -5,7 +5,7 @@ import json
 import logging
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from pyinfra.context import ctx_config, ctx_host
 
 from sglang_fleet.host.boot import NOT_KEPT
 from sglang_fleet.host.record import MARK
+from sglang_fleet.masking import mask
 from sglang_fleet.program import boot_source, kept_probe_source, probe_name, probe_source, program
 from sglang_fleet.render import STATE
 
@@ -28,6 +29,7 @@ KEEPALIVE_SECONDS = 5
 RECONNECT_ATTEMPTS = 3
 RECONNECT_PAUSE_SECONDS = 2
 SETTLING_SECONDS = 1.0
+_LONGEST_WORDS = 300  # of what a login says in place of an answer
 _LAST_WORDS = ("error: ", NOT_KEPT, "no probe is kept here", "sudo: ")
 """How our own programs, and sudo before them, begin the line with which they fail."""
 
@@ -211,6 +213,7 @@ class Connection:
         if not self.host.connected:
             return Answer(ok=False, lost="the connection broke, and no new one could be made")
         arguments, transport = dict(self.arguments), self._transport()
+        arguments["_success_exit_codes"] = ended = _Ended()
         if stdin is not None:
             arguments["_stdin"] = stdin
         if seconds is not None:
@@ -229,12 +232,23 @@ class Connection:
             ok=bool(ok),
             output=output.stdout,
             errors=tuple(output.stderr_lines),
-            lost="" if ok else _why_lost(output, transport),
+            lost="" if ok else _why_lost(output, transport, ended.status),
             lost_with=transport,
         )
 
 
-def _why_lost(output: CommandOutput, transport: Transport | None) -> str:
+class _Ended(Container[int]):
+    """Stands for the exit statuses that are a success, and keeps the one that came: pyinfra says only yes or no."""
+
+    status = -1  # as paramiko has it, of a command whose end nobody told
+
+    def __contains__(self, status: object) -> bool:
+        if isinstance(status, int):
+            self.status = status
+        return status == 0
+
+
+def _why_lost(output: CommandOutput, transport: Transport | None, status: int) -> str:
     """Why a command that did not succeed may not have ended at all; empty when it did: then it has said why."""
     if any(line.startswith(_LAST_WORDS) for line in output.stderr_lines):
         return ""
@@ -243,4 +257,9 @@ def _why_lost(output: CommandOutput, transport: Transport | None) -> str:
         gevent.sleep(SETTLING_SECONDS / 20)  # a connection that breaks ends its channels first, and itself afterwards
     if transport is not None and not transport.is_active():
         return "the connection broke"
-    return "" if output.stderr_lines else "the connection closed without an answer"
+    if output.stderr_lines:
+        return ""
+    words = [line for line in output.stdout_lines if line.strip() and not line.startswith(MARK)]
+    said = mask(" ".join(" ".join(words[-2:]).split())[-_LONGEST_WORDS:])
+    how = f"it ended with exit status {status}" if status >= 0 else "the connection closed"
+    return f"{how} and said: {said}" if said else f"{how} without an answer"

@@ -59,6 +59,7 @@ class Fleet:
         settling: the replicas that are being told to stay.
         secret_values: hidden wherever a text is shown.
         locked: the hosts whose lock this run holds.
+        unfreed: the hosts whose lock it has taken, and has not heard of since that it is free, or another's.
         has_begun: whether it ever held a lock, so that hosts may have been changed.
         halted: why nothing further may be begun, though the rollout itself has not stopped; empty when it may.
         interrupted: whether a signal has ended the run, and all that is left is to say farewell.
@@ -84,6 +85,7 @@ class Fleet:
     waiting: dict[str, list["Together"]] = field(default_factory=dict)
     settling: set[str] = field(default_factory=set)
     locked: set[str] = field(default_factory=set)
+    unfreed: set[str] = field(default_factory=set)
     has_begun: bool = False
     halted: str = ""
     interrupted: bool = False

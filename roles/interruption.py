@@ -16,11 +16,12 @@ from pyinfra.api import Host, State
 from pyinfra.api.state import BaseStateCallback
 
 from roles import locks
+from roles.at_once import INTERRUPTED, end_at_once, end_when_settled, say
 from roles.fleet import Fleet
-from roles.leaving import end_at_once, leave, limit
-from roles.run import INTERRUPTED
+from roles.leaving import leave, limit
 from roles.terminal import heading, show
 from roles.watching import ended_as
+from sglang_fleet.problems import names
 from sglang_fleet.rollout import Outcome
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -29,7 +30,7 @@ ASK_SECONDS = 3
 STOP_SECONDS = 5
 START_SECONDS = 1  # it starts over there, whether or not we wait for it
 
-_ALONE = "Hosts end alone what they have begun; their locks run out in a minute."
+_FREED = "the locks are freed"
 
 
 def prepare(fleet: Fleet) -> None:
@@ -38,20 +39,29 @@ def prepare(fleet: Fleet) -> None:
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
             signal.signal(number, lambda number, frame: _interrupted(fleet, number, frame))
     fleet.state.add_callback_handler(_Farewell(fleet))
+    end_when_settled()
 
 
 def _interrupted(fleet: Fleet, number: int, _frame: FrameType | None) -> None:
     if fleet.interrupted:
         if number == signal.SIGINT:  # a terminal that is closed sends SIGHUP twice, and `timeout` SIGTERM
-            end_at_once(INTERRUPTED, f"interrupted again. {_ALONE}" if fleet.has_begun else "interrupted again")
+            end_at_once(INTERRUPTED, f"interrupted again. {_what_is_left(fleet)}".rstrip(". "))
         return
     fleet.interrupted = True
     fleet.halted = fleet.halted or f"interrupted ({signal.Signals(number).name})"
-    limit(128 + number, more=_ALONE if fleet.has_begun else "")
-    show([f"interrupted{'' if fleet.has_begun else ': no host was changed'}"])
+    limit(128 + number, more=lambda: _what_is_left(fleet))
+    say(f"    interrupted{'' if fleet.has_begun else ': no host was changed'}")
     fleet.hands.kill(block=False)  # they would go on with the next step
     fleet.state.pool.kill(block=False)
     leave(128 + number)
+
+
+def _what_is_left(fleet: Fleet) -> str:
+    """What goes on when this process ends here; nothing where no host was changed."""
+    if not fleet.has_begun:
+        return ""
+    locks_are = f"the locks of {names(sorted(fleet.unfreed))} run out in a minute" if fleet.unfreed else _FREED
+    return f"Hosts end alone what they have begun; {locks_are}"
 
 
 class _Farewell(BaseStateCallback):
@@ -77,6 +87,7 @@ class _Farewell(BaseStateCallback):
                     _say_where_hosts_are(self._fleet)
                 with gevent.Timeout(FAREWELL_SECONDS, exception=False):
                     locks.release(self._fleet)
+                _say_what_is_next(self._fleet)
 
 
 def _say_where_hosts_are(fleet: Fleet) -> None:
@@ -90,10 +101,15 @@ def _say_where_hosts_are(fleet: Fleet) -> None:
     heading("Where each host is")
     width = max(map(len, lines))
     show(f"{name:<{width}}  {lines[name]}" for name in fleet.hosts if name in lines)
-    show(["the locks are freed; the next run goes on from what it finds"])
+    _let_start(fleet, called_back)
+
+
+def _say_what_is_next(fleet: Fleet) -> None:
+    left = names(sorted(fleet.unfreed))
+    locks_are = f"the locks of {left} could not be freed, and run out in a minute" if left else _FREED
+    show([f"{locks_are}; the next run goes on from what it finds"])
     if fleet.backward:
         show(["to go on with it, name the release (release=ID), or what is back already goes back once more"])
-    _let_start(fleet, called_back)
 
 
 def _let_start(fleet: Fleet, called_back: Mapping[str, Mapping[str, Any]]) -> None:

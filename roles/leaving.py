@@ -1,12 +1,12 @@
-"""How a run ends that was interrupted: from the main greenlet, within a bounded time, or at once."""
+"""How a run ends that was interrupted: from the main greenlet, and within a bounded time."""
 
-import os
 import signal
 import sys
-from contextlib import suppress
-from typing import NoReturn
+from collections.abc import Callable
 
 import gevent
+
+from roles.at_once import end_at_once, settle
 
 END_SECONDS = 40  # more than any farewell takes; whatever else hangs is left behind
 
@@ -22,18 +22,17 @@ def leave(status: int) -> None:
     hub.handle_system_error(SystemExit, SystemExit(status))
 
 
-def limit(status: int, *, more: str = "") -> None:
-    """Have this process end within a bounded time, whatever hangs."""
-    said = f"this took longer than {END_SECONDS} s. {more}".rstrip()
-    signal.signal(signal.SIGALRM, lambda *_: end_at_once(status, said))
+def limit(status: int, *, more: Callable[[], str] = str) -> None:
+    """Settle what this process ends with, and have it end within a bounded time, whatever hangs.
+
+    Args:
+        status: the exit status.
+        more: what to say, beside that it took too long, when the time is over.
+    """
+    settle(status)
+
+    def over(*_: object) -> None:
+        end_at_once(status, f"this took longer than {END_SECONDS} s. {more()}".rstrip())
+
+    signal.signal(signal.SIGALRM, over)
     signal.setitimer(signal.ITIMER_REAL, END_SECONDS)
-
-
-def end_at_once(status: int, said: str) -> NoReturn:
-    """End without another word to any host."""
-    for stream in filter(None, (sys.stdout, sys.stderr)):
-        with suppress(OSError, ValueError, RuntimeError):  # one that is being written to in this moment, or is gone
-            stream.flush()
-    with suppress(OSError):
-        os.write(2, f"\n{said}\n".encode())
-    os._exit(status)

@@ -37,7 +37,7 @@ def take(fleet: Fleet, what: str) -> None:
 
 
 def release(fleet: Fleet) -> None:
-    """Free what this run holds; on a host that cannot be asked, the lease runs out."""
+    """Free what this run holds; on a host that cannot be asked, the lease runs out (see `Fleet.unfreed`)."""
     mine = sorted(fleet.locked)
     fleet.locked.clear()
     fleet.on_all(mine, lambda name: _free(fleet, name))
@@ -68,6 +68,7 @@ class _Attempt:
             holder = told.get("holder") or {}
         if told.get("held"):
             self.fleet.locked.add(name)
+            self.fleet.unfreed.add(name)
             self.fleet.has_begun = True
             if told.get("took_over"):
                 show([f"{name}: took over the lock of {_described(told['took_over'])}; it is recorded there"])
@@ -139,6 +140,7 @@ def _keep(fleet: Fleet, name: str) -> None:
         answer = fleet.connections[name].call("heartbeat", {"run": fleet.run}, seconds=CALL_SECONDS)
         if answer.ok and answer.json().get("held") is False and name in fleet.locked:
             fleet.locked.discard(name)
+            fleet.unfreed.discard(name)
             _tell_loss(fleet, name)
 
 
@@ -151,7 +153,8 @@ def _tell_loss(fleet: Fleet, name: str) -> None:
 
 
 def _free(fleet: Fleet, name: str) -> None:
-    fleet.connections[name].call("unlock", {"run": fleet.run}, seconds=RELEASE_SECONDS)
+    if fleet.connections[name].call("unlock", {"run": fleet.run}, seconds=RELEASE_SECONDS).ok:
+        fleet.unfreed.discard(name)
 
 
 def _described(holder: Mapping[str, Any]) -> str:

@@ -1,6 +1,6 @@
-"""Our own words in three places where pyinfra's would be of no help.
+"""Our own words where pyinfra's would be of no help.
 
-They are an inventory with an error, a name that matches no host of it, and a no.
+They are an inventory with an error, a name that matches no host of it, a key that is missing, and a no.
 """
 
 import sys
@@ -18,19 +18,26 @@ _SIGNALLED = 128
 
 @contextmanager
 def own_words() -> Iterator[None]:
-    """Say what is wrong with an inventory as `lint` does, without a log file beside it; and take a no for a no.
+    """Say what is wrong with an inventory, as `lint` does, or with a key, leave no log file of it; take a no for a no.
 
     A name that matches no host pyinfra passes over, with a warning; here it ends the run before a host is connected to.
 
     pyinfra's command line has to be loaded by now.
     """
+    from roles.keys import with_usable_keys  # noqa: PLC0415  # pyinfra's command line comes first
+
     module: Any = sys.modules["pyinfra_cli.cli"]
-    theirs = module.make_inventory, module._do_confirm  # noqa: SLF001  # what it asks with has no other name
-    module.make_inventory, module._do_confirm = _readable(module.make_inventory), _confirmed  # noqa: SLF001  # as above
+    ours = {
+        "make_inventory": _readable(module.make_inventory),
+        "connect_all": with_usable_keys(module.connect_all),
+        "_do_confirm": _confirmed,
+    }
+    theirs = {name: getattr(module, name) for name in ours}
+    vars(module).update(ours)
     try:
         yield
     finally:
-        module.make_inventory, module._do_confirm = theirs  # noqa: SLF001  # as above
+        vars(module).update(theirs)
 
 
 def _readable(make_inventory: Callable[..., Any]) -> Callable[..., Any]:

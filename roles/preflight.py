@@ -63,7 +63,7 @@ def _look_at_all(fleet: Fleet) -> None:
     for host in unreachable:
         fleet.end(host, Outcome.UNREACHABLE, reason="no connection could be made")
     for host, reasons in refusals.items():
-        fleet.end(host, Outcome.REFUSED, reason="; ".join(reason.what for reason in reasons))
+        fleet.end(host, Outcome.REFUSED, reason=_in_a_row(reasons))
     advice = {host: judgement.advice for host, judgement in judged.items()}
     planning.show_plan(fleet, seen, refusals=refusals, unreachable=unreachable, advice=advice)
     show([hint] if hint else [])
@@ -75,6 +75,12 @@ def _look_at_all(fleet: Fleet) -> None:
     planning.check_pause(fleet, asked_for)
     saving.keep(fleet, asked_for, seen, refusals=refusals, unreachable=unreachable)
     waves.tell_of_none(fleet)
+
+
+def _in_a_row(reasons: Sequence[Refusal]) -> str:
+    """Why a host was refused, for its row at the end; of a single reason also what to do, as the plan has of all."""
+    fix = f"; fix: {reasons[0].fix}" if len(reasons) == 1 and reasons[0].fix else ""
+    return "; ".join(reason.what for reason in reasons) + fix
 
 
 def _load(fleet: Fleet) -> Loaded:

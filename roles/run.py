@@ -8,13 +8,14 @@ import gc
 import logging
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import chdir, contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING
 
+from roles.at_once import INTERRUPTED, end_at_once, say, settled
 from roles.options import Options, asked
 from roles.other_version import tell_of_other_version
 from roles.own_words import own_words
@@ -26,7 +27,7 @@ PENDING = 2
 """The exit status that says that changes are pending, and that nothing went wrong."""
 
 _USAGE = 2  # of click, for a command line that makes no sense
-INTERRUPTED = 128 + signal.SIGINT
+_NOWHERE = logging.NullHandler()  # without any handler, Python itself would print what is an error
 
 Shows = Callable[[logging.LogRecord], bool]
 
@@ -74,6 +75,7 @@ def run(
         interrupted: what to say of the hosts when it is interrupted before the roles have their own word on it.
     """
     main = _command_line()
+    hush_ssh()
     gc.enable()  # a rollout may last for hours
     words = ["pyinfra", inventory, str(script), *arguments]
     tell_of_other_version([str(script)], folder=folder)  # before it is run: what it calls may not be there any more
@@ -89,6 +91,11 @@ def run(
         status, said = _status(main.main)
     fleet = _fleet()
     return Finished(exit_status(status, fleet), fleet, said)
+
+
+def hush_ssh() -> None:
+    """Keep to itself what SSH's threads write of a connection that broke, traceback and all, where nobody logs it."""
+    logging.getLogger("paramiko").addHandler(_NOWHERE)
 
 
 def _command_line() -> ModuleType:
@@ -120,12 +127,15 @@ def _interruptible(main: ModuleType, said: Callable[[], str]) -> Iterator[None]:
 
     def ours() -> None:
         signal.signal(signal.SIGINT, handler)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         theirs()
 
     main.cli = ours  # type: ignore[attr-defined]  # it is called right after their handler is in place
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # nothing comes to theirs
     try:
         yield
     finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         main.cli = theirs  # type: ignore[attr-defined]  # as above
         signal.signal(signal.SIGINT, before)
 
@@ -141,13 +151,13 @@ class _Interruption:
         # Loaded by now: an import may have to wait, which the greenlet that the signal came in perhaps must not.
         from pyinfra.context import ctx_state  # noqa: PLC0415  # see `_command_line`
 
-        from roles.leaving import end_at_once, leave, limit  # noqa: PLC0415  # as above
+        from roles.leaving import leave, limit  # noqa: PLC0415  # as above
 
         if self._came:
             end_at_once(INTERRUPTED, "interrupted again")
         self._came = True
         limit(INTERRUPTED)
-        sys.stderr.write(f"\ninterrupted: {self._said()}\n")
+        say(f"\ninterrupted: {self._said()}")
         state = ctx_state.get() if ctx_state.isset() else None
         if state is not None and state.initialised:
             # pyinfra disconnects by the same greenlets that are busy now, and would wait for them.
@@ -171,21 +181,25 @@ def _showing(shows: Shows | None) -> Iterator[None]:
 def _status(main: Callable[[], None]) -> tuple[int, str]:
     try:
         main()
-    except SystemExit as end:
+    except BaseException as end:
+        if (status := settled()) is not None:  # whatever became of the exit on its way here
+            return status, ""
+        if not isinstance(end, SystemExit):
+            raise
         if isinstance(end.code, str):
             sys.stderr.write(f"{end.code}\n")
             return 1, end.code
         return end.code if isinstance(end.code, int) else int(end.code is not None), ""
-    return 0, ""
+    return settled() or 0, ""
 
 
 def _fleet() -> "Fleet | None":
     from pyinfra.context import ctx_state  # noqa: PLC0415  # see `_command_line`
 
-    from roles import shared  # noqa: PLC0415  # as above
-
+    shared = sys.modules.get("roles.shared")  # where no deploy file has asked for it, there is no fleet
     state = ctx_state.get() if ctx_state.isset() else None
-    return next((fleet for fleet in shared._fleets.values() if fleet.state is state), None)  # noqa: SLF001
+    fleets: Iterable[Fleet] = shared._fleets.values() if shared else ()  # noqa: SLF001
+    return next((fleet for fleet in fleets if fleet.state is state), None)
 
 
 def exit_status(status: int, fleet: "Fleet | None") -> int:

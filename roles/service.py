@@ -101,7 +101,9 @@ def _remove_old(name: str, fleet: Fleet) -> None:
     was_locked = name in fleet.locked
     fleet.locked.discard(name)  # before it is: a heartbeat that found no lock would take it for lost
     answer = fleet.call(name, "prune", {"keep": keep, "cache": CACHE, "unlock": True})
-    if not answer.ok:
+    if answer.ok:
+        fleet.unfreed.discard(name)
+    else:
         if was_locked:
             fleet.locked.add(name)  # to be freed with a call of its own
         reason = mask(explain(answer), fleet.secret_values)

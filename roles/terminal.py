@@ -10,6 +10,7 @@ import click
 from click import unstyle
 from pyinfra.api.output import echo, format_text, set_echo
 
+from roles.run import hush_ssh
 from sglang_fleet.host.record import MARK
 
 _OF_NO_CONCERN = re.compile(r"\[[^\]]+\]\s+(Skipped|No changes|Success|Ready: \S+)")
@@ -56,6 +57,7 @@ def _echo(message: object = None, **how: Any) -> None:
 def hush() -> None:
     """Keep a hundred hosts from printing a hundred lines for each operation of one host; and show no line for us."""
     set_echo(_echo)
+    hush_ssh()
     logger = logging.getLogger("pyinfra")
     if not any(isinstance(known, _Quiet) for known in logger.filters):
         logger.addFilter(_Quiet())

@@ -4,6 +4,7 @@ Each test names its case (shared knowledge, rollout-cases).
 """
 
 import json
+import re
 import signal
 
 import pytest
@@ -151,6 +152,33 @@ def test_f46_each_failure_has_its_own_exit_status(serving: Operator) -> None:
     assert [entry["outcome"] for entry in told["h1"][:2]] == ["proven", "returned"]
     assert told["h2"][0]["outcome"] == "returned"
     heal([h2])
+
+
+def test_a_key_that_is_missing_is_told_for_all_hosts_at_once_and_none_is_asked_for_anything(serving: Operator) -> None:
+    inventory = serving.folder / "fleet.py"
+    inventory.write_text(re.sub(r"'ssh_key': '[^']*'", "'ssh_key': '/nowhere/id'", inventory.read_text(), count=2))
+    for command in (("plan",), ("apply", "-y"), ("rollback", "-y"), ("history",)):
+        ended = run(serving, command[0], "fleet.py", *command[1:])
+        assert (ended.status, ended.out) == (1, ""), ended.err
+        assert "h1, h2: the SSH key /nowhere/id is not there. ssh_key is set in the inventory" in ended.said
+        assert "Traceback" not in ended.err
+    assert run(serving, "history", "fleet.py", "--limit", "h3").status == 0
+
+
+def test_a_login_that_is_turned_away_is_told_in_its_own_words(serving: Operator) -> None:
+    host = serving.lab.hosts[0]
+    serving.hosts([host.name])
+    host.run("usermod --shell /usr/sbin/nologin root")
+    try:
+        planned = run(serving, "plan", "fleet.py")
+        applied = run(serving, "apply", "fleet.py", "-y")
+    finally:
+        host.run("usermod --shell /bin/bash root")
+    assert planned.status == applied.status == 1
+    said = "the probe failed: it ended with exit status 1 and said: This account is currently not available."
+    assert said in planned.said
+    ends = " ".join(applied.err.partition("How each host ended")[2].split())
+    assert f"{said}; fix: python3 and, without root, passwordless sudo are needed there" in ends
 
 
 def test_f44_f46_an_interrupted_apply_ends_with_130_and_leaves_no_lock(serving: Operator) -> None:

@@ -82,6 +82,9 @@ class HostCommand(click.Command):
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         """Read the command line."""
+        from roles.at_once import end_at_once_on_interrupt  # noqa: PLC0415  # it concerns nobody else
+
+        end_at_once_on_interrupt()
         words = args[1] if len(args) > 1 else kwargs.get("args", ())
         as_json = "--json" in words
         try:
@@ -91,7 +94,7 @@ class HostCommand(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401  # click's own
         """Do it."""
-        from roles.run import INTERRUPTED, NoInventory  # noqa: PLC0415  # --help need not wait for it
+        from roles.run import NoInventory  # noqa: PLC0415  # --help need not wait for it
 
         as_json = bool(ctx.params.get("as_json"))
         try:
@@ -106,9 +109,6 @@ class HostCommand(click.Command):
             if as_json:
                 write_error(str(error))
             ctx.exit(ERRORS)
-        except KeyboardInterrupt:  # outside of a run, which has its own word on it
-            click.echo("\ninterrupted", err=True)
-            ctx.exit(INTERRUPTED)
 
 
 @dataclass(frozen=True, slots=True)

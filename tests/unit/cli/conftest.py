@@ -1,4 +1,5 @@
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,9 @@ Run = Callable[..., Result]
 
 
 @pytest.fixture
-def run() -> Run:
+def run() -> Iterator[Run]:
     """Call `sglang-fleet` with these words, here in this process."""
+    before = signal.getsignal(signal.SIGINT)  # commands that connect keep theirs to the end of their process
 
     def called(*words: str) -> Result:
         result = CliRunner().invoke(group, words)
@@ -20,7 +22,8 @@ def run() -> Run:
             raise result.exception
         return result
 
-    return called
+    yield called
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

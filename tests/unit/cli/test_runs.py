@@ -1,6 +1,8 @@
 """`plan`, `apply` and `rollback`: what they have pyinfra do, and what they end with."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -196,14 +198,38 @@ def test_in_json_apply_says_how_each_host_ended(run: Run, runs: Runs) -> None:
     assert shown["hosts"] == {"gpu-1": {"outcome": "proven", "reason": "", "release": "k26 4f0c", "seconds": 12.0}}
 
 
-def test_f46_ctrl_c_before_the_run_ends_with_130(run: Run, deployment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object, **__: object) -> Finished:
-        raise KeyboardInterrupt
+# In a process of its own, which it ends: Ctrl-C while a class of pydantic's is made, which makes of an exception there
+# one of its own; and once more when all that is left is to end.
+INTERRUPTED_WHILE_LOADING = """
+import atexit, os, signal, sys
+import pydantic
+from sglang_fleet.cli import group
 
-    assert deployment.is_dir()
-    monkeypatch.setattr("roles.run.run", interrupted)
-    result = run("apply", "inventory/prod.py", "-y")
-    assert (result.exit_code, result.stderr) == (130, "\ninterrupted\n")
+class Interrupts:
+    @classmethod
+    def __get_pydantic_core_schema__(cls, *_):
+        os.kill(os.getpid(), signal.SIGINT)
+        return {{"type": "int"}}
+
+def run(*_, **__):
+    if {early}:
+        pydantic.create_model("Model", field=(Interrupts, ...))
+    sys.exit(3)
+
+import roles.run
+roles.run.run = run
+atexit.register(os.kill, os.getpid(), signal.SIGINT)
+group(["apply", "inventory/prod.py", "-y"])
+"""
+
+
+@pytest.mark.parametrize(("early", "status", "said"), [(True, 130, "\ninterrupted\n"), (False, 3, "")])
+def test_f46_ctrl_c_outside_of_a_run_ends_with_130_and_changes_no_status_at_the_very_end(
+    deployment: Path, status: int, said: str, *, early: bool
+) -> None:
+    program = [sys.executable, "-c", INTERRUPTED_WHILE_LOADING.format(early=early)]
+    ended = subprocess.run(program, cwd=deployment, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (status, said)
 
 
 # --- apply a plan

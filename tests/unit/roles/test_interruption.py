@@ -7,9 +7,12 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+import click
 import pytest
+from pyinfra.api import output
 
-from roles.interruption import where_it_is
+from roles import interruption, locks
+from roles.interruption import _Farewell, where_it_is
 
 # In a process of its own, since it replaces the standard library's threads as pyinfra does.
 SIGNAL_IN_A_THREAD = """
@@ -55,7 +58,9 @@ from roles import interruption, leaving
 leaving.END_SECONDS = {seconds}
 state = SimpleNamespace(pool=Pool(), add_callback_handler=lambda handler: handlers.append(handler))
 handlers = []
-fleet = SimpleNamespace(interrupted=False, halted="", has_begun={begun}, hands=Group(), state=state)
+fleet = SimpleNamespace(
+    interrupted=False, halted="", has_begun={begun}, unfreed=set({unfreed}), hands=Group(), state=state
+)
 interruption.prepare(fleet)
 try:
     os.kill(os.getpid(), signal.SIGINT)
@@ -73,9 +78,12 @@ gevent.sleep(30)
 """
 
 
-def hanging_end(*, more: Sequence[int] = (), seconds: float = 60, begun: bool = True) -> tuple[int, str, str]:
+def hanging_end(
+    *, more: Sequence[int] = (), seconds: float = 60, begun: bool = True, unfreed: Sequence[str] = ("h1", "h2")
+) -> tuple[int, str, str]:
     """The exit status, what the script printed, and what was said."""
-    script = HANGING_END.format(more=[int(number) for number in more], seconds=seconds, begun=begun)
+    numbers = [int(number) for number in more]
+    script = HANGING_END.format(more=numbers, seconds=seconds, begun=begun, unfreed=list(unfreed))
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     return done.returncode, done.stdout, done.stderr
 
@@ -87,8 +95,42 @@ def test_f44_a_second_interruption_ends_at_once_and_never_says_that_no_host_was_
     last = said.splitlines()[-1]
     assert "no host was changed" not in last
     assert ("interrupted again. Hosts end alone what they have begun" in said) is begun
-    assert ("locks run out" in said) is begun
+    assert ("the locks of h1, h2 run out in a minute" in said) is begun
     assert last.startswith("interrupted again")
+
+
+def test_a_second_interruption_says_nothing_of_locks_that_are_free_already() -> None:
+    _, _, said = hanging_end(more=[signal.SIGINT], unfreed=())
+    assert "interrupted again. Hosts end alone what they have begun; the locks are freed" in said
+    assert "run out" not in said
+
+
+@pytest.mark.parametrize(
+    ("unfreed", "said"),
+    [
+        ((), "the locks are freed; the next run goes on"),
+        (("h2",), "the locks of h2 could not be freed, and run out in a minute; the next run goes on"),
+    ],
+)
+def test_the_farewell_ends_with_what_became_of_the_locks(
+    unfreed: Sequence[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They were said to be free before they were."""
+    connections = {name: SimpleNamespace(is_being_made=False) for name in ("h1", "h2")}
+    locked = {"h1", "h2"}
+    fleet: Any = SimpleNamespace(connections=connections, locked=locked, unfreed=set(locked), backward={})
+
+    def release(fleet: Any) -> None:  # noqa: ANN401  # a fake one
+        assert "freed" not in capsys.readouterr().err
+        fleet.locked.clear()
+        fleet.unfreed = set(unfreed)
+
+    monkeypatch.setattr(interruption, "_say_where_hosts_are", lambda _: None)
+    monkeypatch.setattr(locks, "release", release)
+    monkeypatch.setattr(output, "_echo", click.echo)
+    host: Any = SimpleNamespace(name="h1")
+    _Farewell(fleet).host_disconnect(fleet, host)
+    assert said in capsys.readouterr().err
 
 
 def test_f44_a_terminal_that_is_closed_does_not_cut_the_farewell_short() -> None:

@@ -113,6 +113,61 @@ def test_f44_an_interrupted_run_ends_with_130_before_the_roles_have_begun(tmp_pa
     assert "interrupted: no host was changed" in err
 
 
+def test_an_exit_that_turned_into_an_error_on_its_way_is_an_exit_all_the_same(tmp_path: Path) -> None:
+    """pyinfra disconnects on the way out, and an error there takes the place of the exit."""
+    job = """\
+import os, signal, gevent
+from pyinfra.context import ctx_host
+
+def fail():
+    raise OSError("the connection is gone")
+
+ctx_host.get().connector.disconnect = fail
+os.kill(os.getpid(), signal.SIGINT)
+gevent.sleep(60)
+"""
+    status, _, err = ran(tmp_path, job)
+    assert status == 130
+    assert "interrupted: no host was changed" in err
+
+
+def test_a_run_without_a_fleet_loads_nothing_at_its_end_where_ctrl_c_could_come(tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text("")
+    program = CALL.format(inventory="@local", folder=str(tmp_path), arguments=["--dry", "-y"], options="None")
+    program += "print('roles.shared' in sys.modules)\n"
+    root = Path(__file__).parents[3]
+    shown = subprocess.run([sys.executable, "-c", program], cwd=root, check=True, capture_output=True, text=True)
+    assert shown.stdout.splitlines()[-1] == "False"
+
+
+def test_what_sshs_threads_log_of_a_broken_connection_is_not_shown(tmp_path: Path) -> None:
+    job = "import logging; logging.getLogger('paramiko.transport').error('Traceback (most recent call last):')"
+    assert "Traceback" not in ran(tmp_path, job)[2]
+
+
+def test_keys_that_cannot_be_used_are_told_all_at_once_and_no_host_is_tried(tmp_path: Path) -> None:
+    (tmp_path / "prod.py").write_text(
+        "hosts = [(name, {'ssh_hostname': '127.0.0.1', 'ssh_port': 1, 'ssh_key': key}) for name, key in "
+        "(('h1', '/gone'), ('h2', '/gone'), ('h3', 'prod.py'))]"
+    )
+    status, no_fleet, err = ran(tmp_path, "", inventory="prod.py")
+    assert (status, no_fleet) == (1, True)
+    assert err.splitlines()[-4:-2] == [
+        "h1, h2: the SSH key /gone is not there.",
+        "h3: the SSH key prod.py is no private key.",
+    ]
+    assert "put the key there, or name another one" in " ".join(err.split())
+    assert not {"Traceback", "Greenlet", "Could not connect"} & set(err.replace(":", " ").split())
+
+
+def test_where_no_host_can_be_reached_that_is_said_without_a_place_in_the_program(tmp_path: Path) -> None:
+    (tmp_path / "prod.py").write_text("hosts = [('h1', {'ssh_hostname': '127.0.0.1', 'ssh_port': 1})]")
+    status, _, err = ran(tmp_path, "", inventory="prod.py")
+    assert status == 1
+    assert err.splitlines()[-1] == "No host could be connected to."
+    assert "line" not in err
+
+
 @dataclass
 class FakeFleet:
     """What of a fleet counts for the exit status."""
