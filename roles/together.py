@@ -47,6 +47,7 @@ class Together:
         first, *others = names = list(self.requests)
         self._advance(names, "")
         if others:  # rank 0 stops first, since the others wait for it
+            self._call_back_out_of_reach(others)
             self._advance([first], "checked")
             self._advance(others, "checked")
             self._advance(names, "stopped")
@@ -129,6 +130,19 @@ class Together:
                 gevent.joinall(list(greenlets), raise_error=True)
                 return
 
+    def _call_back_out_of_reach(self, names: Iterable[str]) -> None:
+        """Call all back if one of these does not answer: a server would be stopped for a node that cannot follow."""
+        lost: list[str] = []
+
+        def look(name: str) -> None:
+            if not self.fleet.call(name, "result", self._who(name), seconds=STATE_SECONDS).ok:
+                lost.append(name)
+
+        if not self.failed:
+            self.fleet.on_all(names, look)
+        if lost:
+            self.call_back(f"node {min(lost)} of its replica does not answer")
+
     def _waiting_at(self, barrier: str) -> list[str]:
         return [name for name in self.requests if name not in self.ends and self._at.get(name) == barrier]
 
@@ -153,9 +167,10 @@ class Together:
 
     def _state(self, name: str) -> Mapping[str, Any]:
         """What a host says of its activation; empty where it does not answer soon, for which nobody waits."""
-        asked = self.requests[name]
-        who = {key: asked[key] for key in ("activation", "service")}
-        return self.fleet.connections[name].call("result", who, seconds=STATE_SECONDS).mapping()
+        return self.fleet.connections[name].call("result", self._who(name), seconds=STATE_SECONDS).mapping()
+
+    def _who(self, name: str) -> dict[str, Any]:
+        return {key: self.requests[name][key] for key in ("activation", "service")}
 
     def _go(self, name: str, barrier: str) -> None:
         asked = self.requests[name]

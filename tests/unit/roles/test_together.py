@@ -1,6 +1,6 @@
 """Hosts that run a service together: who is told what, in which order, and who is called back."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,6 +24,7 @@ class Hosts:
         said: what they were told, in order.
         states: what they say of an activation that nobody follows.
         waits: what a host does not answer before something else is said; both as in `said`.
+        silent: who has come to `checked`, and does not answer any more.
     """
 
     def __init__(self, **ends: dict[str, Outcome]) -> None:
@@ -31,6 +32,11 @@ class Hosts:
         self.said: list[str] = []
         self.states: dict[str, dict[str, Any]] = {}
         self.waits: dict[str, str] = {}
+        self.silent: set[str] = set()
+
+    def call(self, name: str, command: str, _: Mapping[str, Any], *, seconds: int) -> SimpleNamespace:
+        assert (command, seconds > 0) == ("result", True)
+        return SimpleNamespace(ok=name not in self.silent)
 
     def connection(self, name: str) -> SimpleNamespace:
         def call(command: str, _: Mapping[str, Any], *, seconds: int) -> SimpleNamespace:
@@ -76,7 +82,14 @@ def change(monkeypatch: pytest.MonkeyPatch, hosts: Hosts, *names: str, confirm: 
     monkeypatch.setattr(together, "watch", hosts.watch)
     monkeypatch.setattr(together, "LOOK_SECONDS", 0.001)
     connections = {name: hosts.connection(name) for name in names}
-    fleet: Any = SimpleNamespace(hands=Group(), author="me", commit="", run="r1", connections=connections)
+
+    def on_all(names: Iterable[str], work: Callable[[str], None]) -> None:
+        for name in names:
+            work(name)
+
+    fleet: Any = SimpleNamespace(
+        hands=Group(), author="me", commit="", run="r1", connections=connections, call=hosts.call, on_all=on_all
+    )
     release: Any = SimpleNamespace(service="k26", id="bb22", unit_name="u.service", gate=GATE, replica=None)
     return Together(fleet, forward(fleet, dict.fromkeys(names, release), restart=(), confirm=confirm))
 
@@ -131,6 +144,17 @@ def test_one_that_leaves_passed_by_itself_has_the_others_called_back_while_their
     with gevent.Timeout(10):
         one.begin()
     assert set(outcomes(one).values()) == {Outcome.RETURNED}
+
+
+def test_nobody_stops_for_a_node_that_does_not_answer_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    hosts = Hosts()
+    hosts.silent = {"h2"}
+    party = change(monkeypatch, hosts, "h1", "h2", "h3")
+    party.begin()
+    party.finish()
+    assert not [said for said in hosts.said if said.endswith(" checked")]
+    assert {"h1 abort", "h2 abort", "h3 abort"} <= set(hosts.said)
+    assert set(party.failed) == {"h1", "h2", "h3"}
 
 
 @pytest.mark.parametrize("state", [{}, {"outcome": None, "at": "passed"}])
