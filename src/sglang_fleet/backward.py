@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sglang_fleet.fitting import in_turn, no_room
 from sglang_fleet.problems import names
 from sglang_fleet.rollout import Replica
-from sglang_fleet.room import in_turn, no_room
 from sglang_fleet.spec.replicas import components
 
 Told = Mapping[str, Any]

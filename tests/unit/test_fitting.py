@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sglang_fleet.room import in_turn, no_room
+from sglang_fleet.fitting import in_turn, no_room
 
 Gpus = Sequence[int] | None
 

@@ -1,4 +1,4 @@
-"""Whether what goes back on a host has room beside what else runs there: its port and its GPUs. Pure.
+"""Whether what goes back on a host fits beside what else runs there: its port and its GPUs. Pure.
 
 Nothing is said of what is not known: what a unit by hand takes, or where a service will be whose change goes on.
 """
