@@ -191,6 +191,8 @@ class Bench:
 
     def _measure(self, hosts: Hosts, host: str, service: Mapping[str, Any]) -> None:
         name, release = service["service"], service.get("running")
+        if release == "" and not service.get("installed") and not self._service:
+            return  # it was taken away, and what is left of it is its history
         if not release:
             self._fail(host, f"what {name} runs cannot be told" if release is None else f"no release of {name} runs")
             return

@@ -39,7 +39,8 @@ SLOWER = {
     "points": [{**POINT, "output_tokens_per_second": 200.0}],
 }
 BEFORE = {**ENTRY, "before": {"release": "0000c2a9d1b7e63a", "bench": SLOWER}}
-SERVICE: dict[str, Any] = {"service": "k26", "running": "4f0c2a9d1b7e63a8", "replica": None}
+RELEASE = "4f0c2a9d1b7e63a8"
+SERVICE: dict[str, Any] = {"service": "k26", "installed": RELEASE, "running": RELEASE, "replica": None}
 
 pytestmark = pytest.mark.usefixtures("deployment")
 
@@ -100,6 +101,17 @@ def test_hosts_are_asked_one_after_the_other_for_what_they_run(run: Run, monkeyp
     assert (asked["service"], asked["release"], asked["concurrency"]) == ("k26", SERVICE["running"], [2, 16])
     assert (asked["requests"], asked["input_tokens"], asked["output_tokens"], asked["seconds"]) == (32, 64, 128, 900)
     assert "@" in asked["by"]
+
+
+def test_a_service_that_was_taken_away_is_missed_only_by_its_name(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = {**SERVICE, "service": "other", "installed": "", "running": ""}
+    put(monkeypatch, {"gpu-1": [SERVICE, gone]}, **{"gpu-1": Said(ENTRY)})
+    result = run("bench", "inventory/prod.py")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == lines("gpu-1", ENTRY)
+    result = run("bench", "inventory/prod.py", "--service", "other")
+    assert result.exit_code == 1
+    assert "no release of other runs" in result.output
 
 
 def test_one_that_cannot_be_measured_does_not_keep_the_others(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,6 +38,8 @@ class Room:
             with storage(str(self.folder.parent)):  # its own goes away again
                 self._take()
         except HostError as error:
+            if not is_full(error):
+                raise
             needed = human_size(PIECES * PIECE_BYTES)
             raise HostError(
                 f"{error.what}; an activation keeps {needed} for what it has to write down", fix=error.fix

@@ -49,6 +49,16 @@ def test_of_a_disk_that_has_not_all_of_it_none_is_taken(tmp_path: Path, monkeypa
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_is_no_matter_of_room_is_told_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_arguments: int) -> None:
+        raise OSError(errno.EROFS, "read-only")
+
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    with pytest.raises(HostError) as told:
+        Room(tmp_path).take()
+    assert told.value.what == f"the file system of {tmp_path.parent} is read-only"
+
+
 def test_a_piece_makes_way_for_each_write_that_finds_the_disk_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
