@@ -61,9 +61,7 @@ def _waits(going: Sequence[Told]) -> dict[str, set[str]]:
 
 def _clashes(other: Told, its: str, one: Told) -> Iterator[Clash]:
     """What one would take where it goes, and the other takes with this release of its own."""
-    first, second = _taken(other, its), _taken(one, _target(one))
-    if first is not None and second is not None:
-        yield from sharing.clashes(first, second)
+    return sharing.clashes(_taken(other, its), _taken(one, _target(one)))
 
 
 def _taken(service: Told, release: str) -> Taken | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sglang_fleet.cli.common import Failed, write_json
+from sglang_fleet.cli.common import Failed, asks_for_json, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -36,8 +36,7 @@ class AnsweringCommand(click.Command):
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         """Read the command line."""
-        words = args[1] if len(args) > 1 else kwargs.get("args", ())
-        as_json = "--json" in words  # click takes the words away one by one
+        as_json = asks_for_json(*args, **kwargs)
         try:
             return super().make_context(*args, **kwargs)
         except click.UsageError as error:

@@ -234,6 +234,11 @@ def problem_json(problem: Problem) -> dict[str, object]:
     }
 
 
+def asks_for_json(*args: Any, **kwargs: Any) -> bool:
+    """Say whether a command line asks for `--json`, by what `make_context` is given; click takes its words away."""
+    return "--json" in (args[1] if len(args) > 1 else kwargs.get("args", ()))
+
+
 def write_json(value: object) -> None:
     """A result on standard output, as JSON."""
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))

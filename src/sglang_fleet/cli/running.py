@@ -17,6 +17,7 @@ from sglang_fleet.cli.common import (
     CLEAN,
     ERRORS,
     Failed,
+    asks_for_json,
     check_data,
     deployment_folder,
     named_inventory,
@@ -85,8 +86,7 @@ class HostCommand(click.Command):
         from roles.at_once import end_at_once_on_interrupt  # noqa: PLC0415  # it concerns nobody else
 
         end_at_once_on_interrupt()
-        words = args[1] if len(args) > 1 else kwargs.get("args", ())
-        as_json = "--json" in words
+        as_json = asks_for_json(*args, **kwargs)
         try:
             return super().make_context(*args, **kwargs)
         except click.UsageError as error:

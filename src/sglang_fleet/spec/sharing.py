@@ -45,8 +45,10 @@ class Clash:
     said: str
 
 
-def clashes(first: Taken, second: Taken) -> Iterator[Clash]:
-    """What both would take, said of the second one where it can be said of either."""
+def clashes(first: Taken | None, second: Taken | None) -> Iterator[Clash]:
+    """What both would take, said of the second one where it can be said of either; nothing where one is not known."""
+    if first is None or second is None:
+        return
     if first.port == second.port:
         yield Clash(PORT, second.service, f"is {first.service}'s port too: {first.port}")
     if _on_cpu(first) or _on_cpu(second):
@@ -67,12 +69,10 @@ def waits(now: Mapping[str, Taken | None], then: Mapping[str, Taken | None]) -> 
         now: what services have; None where that is not known.
         then: likewise, what those that change will take.
     """
-
-    def has(other: str, taken: Taken | None) -> bool:
-        first = now.get(other)
-        return first is not None and taken is not None and any(clashes(first, taken))
-
-    return {name: {other for other in then if other != name and has(other, taken)} for name, taken in then.items()}
+    return {
+        name: {other for other in then if other != name and any(clashes(now.get(other), taken))}
+        for name, taken in then.items()
+    }
 
 
 def ring(waiting: Mapping[str, set[str]]) -> list[str]:

@@ -51,7 +51,7 @@ class Room:
             for index in range(PIECES):
                 _reserve(self.folder / f"{_NAME}{index:02d}")
         except OSError:
-            self.give_back()  # before it is told how much is free
+            self.give_back()
             raise
 
     def give_back(self) -> None:

@@ -94,7 +94,7 @@ def environment(state: str, source: Source) -> dict[str, str]:
     settings = {
         "UV_CACHE_DIR": str(Path(state, "uv", "cache")),
         "UV_PYTHON_DOWNLOADS": "never",
-        "UV_LINK_MODE": "hardlink",  # so that keeping/shelves.py can tell which wheels of the cache are in use
+        "UV_LINK_MODE": "hardlink",  # so that keeping/wheels.py can tell which wheels of the cache are in use
         "UV_NO_PROGRESS": "1",
         "UV_SYSTEM_CERTS": "1",  # a company's own certificate authority is in the system's store
         "NO_COLOR": "1",
